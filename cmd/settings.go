@@ -1,0 +1,86 @@
+package cmd
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/git-meta/git-meta-go/meta"
+	"github.com/git-meta/git-meta-go/prune"
+	"github.com/git-meta/git-meta-go/serialize"
+	"github.com/git-meta/git-meta-go/store"
+)
+
+// The keys that hold filter rules: sets, not strings.
+const (
+	keyFilter      = "meta:filter"
+	keyLocalFilter = "local:meta:filter"
+)
+
+func isFilterKey(k meta.KeyRef) bool {
+	return k.Target.Type == meta.Project && (k.Key == keyFilter || k.Key == keyLocalFilter)
+}
+
+// isSetting reports whether k steers the program.
+func isSetting(k meta.KeyRef) bool {
+	return k.Target.Type == meta.Project &&
+		(meta.InNamespace(k.Key, "meta") || meta.InNamespace(k.Key, "local:meta"))
+}
+
+// checkSetting refuses a string that makes no sense as the setting k.
+func (a *app) checkSetting(tx *store.Tx, k meta.KeyRef, value string) error {
+	if !isSetting(k) {
+		return nil
+	}
+	if isFilterKey(k) {
+		return meta.Invalid(fmt.Sprintf("key %q", k.Key), "holds a set of rules, not a string",
+			"git meta set:add project "+k.Key+" "+shellWord(value))
+	}
+	others, err := tx.ProjectStrings("meta")
+	if err != nil {
+		return err
+	}
+	warning, err := prune.CheckConfig(k.Key, value, others)
+	if err != nil {
+		return err
+	}
+	if warning != "" {
+		a.warn(warning)
+	}
+	return nil
+}
+
+// checkMember refuses a set member that makes no sense in the setting k.
+func checkMember(k meta.KeyRef, member string) error {
+	if !isFilterKey(k) {
+		return nil
+	}
+	_, err := meta.ParseRule(member)
+	return err
+}
+
+// noteShort says that a target of one or two bytes is published only where the project
+// allows it.
+func (a *app) noteShort(tx *store.Tx, t meta.Target) error {
+	if !t.Short() {
+		return nil
+	}
+	v, ok, err := tx.ProjectString(serialize.KeyShortTargets)
+	if err != nil && !ok {
+		v = ""
+	}
+	if v != "true" {
+		a.note("targets of one or two bytes like %s are published only after: git meta config %s true", t, serialize.KeyShortTargets)
+	}
+	return nil
+}
+
+// shellWord quotes s for a shell where that is needed.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+,=", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,194 @@
+package prune
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/git-meta/git-meta-go/meta"
+	"github.com/git-meta/git-meta-go/serialize"
+	"github.com/git-meta/git-meta-go/store"
+	"github.com/git-meta/git-meta-go/store/gitdb"
+)
+
+// plan is a decision about one tree: what goes. It writes nothing until execute.
+type plan struct {
+	drop     []*item
+	kept     int64 // droppable keys that stay
+	tombs    []*tombstone
+	bytes    int64 // bytes of drop and tombs
+	tooBig   []*item
+	oldest   int64 // edit time of the oldest survivor, ms
+	survives bool  // anything does
+}
+
+// choose keeps the newest droppable keys up to the floors; a zero floor is none. Times
+// must be filled in.
+func choose(inv *inventory, minKeys, minSize int64) *plan {
+	order := make([]*item, 0, len(inv.keys))
+	for i := range inv.keys {
+		if inv.keys[i].Target.Type != meta.Project {
+			order = append(order, &inv.keys[i])
+		}
+	}
+	slices.SortStableFunc(order, func(a, b *item) int { // ties: already by type, value, key
+		switch {
+		case a.time > b.time:
+			return -1
+		case a.time < b.time:
+			return 1
+		}
+		return 0
+	})
+	p := &plan{}
+	bytes, full := int64(0), false
+	for _, k := range order {
+		if minSize > 0 && k.bytes > minSize {
+			p.tooBig = append(p.tooBig, k)
+			p.drop = append(p.drop, k)
+			continue
+		}
+		full = full || minKeys > 0 && p.kept+1 > minKeys || minSize > 0 && bytes+k.bytes > minSize
+		if full {
+			p.drop = append(p.drop, k)
+			continue
+		}
+		p.kept++
+		bytes += k.bytes
+		p.oldest, p.survives = k.time, true
+	}
+	return p
+}
+
+// dropTombstones adds the tombstones that go, and the bytes of everything that does.
+func (p *plan) dropTombstones(inv *inventory, goes func(*tombstone) bool) {
+	for i := range inv.tombs {
+		t := &inv.tombs[i]
+		if t.Target.Type != meta.Project && goes(t) {
+			p.tombs = append(p.tombs, t)
+			p.bytes += t.bytes
+		}
+	}
+	for _, k := range p.drop {
+		p.bytes += k.bytes
+	}
+}
+
+func (p *plan) empty() bool { return len(p.drop) == 0 && len(p.tombs) == 0 }
+
+// paths returns the blobs that go.
+func (p *plan) paths() []string {
+	var out []string
+	for _, k := range p.drop {
+		out = append(out, k.paths...)
+	}
+	for _, t := range p.tombs {
+		out = append(out, t.path)
+	}
+	return out
+}
+
+// cut is a prune commit to be made.
+type cut struct {
+	env   *serialize.Env
+	rd    *gitdb.Reader
+	from  serialize.Committed
+	plan  *plan
+	msg   string
+	stats map[string]store.Stats // measurements worth keeping
+	after func(newTree gitdb.Hash, d serialize.Delta) map[string]store.Stats
+}
+
+// execute writes the tree without what the plan drops, notes the dropped keys as withheld
+// and moves the ref. It returns the zero id, and only marks the tip as checked, if the
+// tree stays the same.
+func (c *cut) execute(ctx context.Context) (gitdb.Hash, error) {
+	w, err := c.env.Repo.NewWriter(ctx)
+	if err != nil {
+		return gitdb.Hash{}, err
+	}
+	defer w.Abort()
+	tree, delta, err := serialize.Cut(ctx, c.rd, w, c.from.Tree, c.plan.paths())
+	if err != nil {
+		return gitdb.Hash{}, err
+	}
+	if tree == c.from.Tree {
+		return gitdb.Hash{}, c.checked(ctx)
+	}
+	data, err := c.env.PruneCommit(ctx, tree, c.from.Commit, c.msg)
+	if err != nil {
+		return gitdb.Hash{}, err
+	}
+	commit := gitdb.HashObject(plumbing.CommitObject, data)
+	if err := w.Put(plumbing.CommitObject, commit, data); err != nil {
+		return gitdb.Hash{}, err
+	}
+	if err := w.Finish(ctx); err != nil {
+		return gitdb.Hash{}, err
+	}
+	stats := c.stats
+	if c.after != nil {
+		stats = c.after(tree, delta)
+	}
+	err = c.env.DB.Update(ctx, func(tx *store.Tx) error { return c.propose(tx, commit, stats) })
+	if err != nil {
+		return gitdb.Hash{}, err
+	}
+	if err := c.env.Repo.UpdateRef(ctx, c.from.Ref, commit, c.from.Commit, "git-meta: prune"); err != nil {
+		return gitdb.Hash{}, err
+	}
+	return commit, w.Release()
+}
+
+// propose writes the cursor of the prune commit and what it withholds.
+func (c *cut) propose(tx *store.Tx, commit gitdb.Hash, stats map[string]store.Stats) error {
+	cur := c.from.Cursor
+	if err := tx.TrimCursors(c.from.Ref, c.from.Commit.String()); err != nil {
+		return err
+	}
+	cur.Ref, cur.Commit, cur.PruneChecked = c.from.Ref, commit.String(), true
+	if err := tx.PutCursor(cur); err != nil {
+		return err
+	}
+	var pruned []meta.KeyRef
+	for _, k := range c.plan.drop {
+		if k.hasRow {
+			pruned = append(pruned, k.KeyRef)
+		} else if err := tx.DeleteWithheld(k.KeyRef); err != nil { // local-pruned: it leaves the tree too
+			return err
+		}
+	}
+	if err := tx.WithholdPruned(pruned); err != nil {
+		return err
+	}
+	for _, k := range c.plan.tooBig {
+		if k.hasRow {
+			if err := tx.PutWithheld(store.Withheld{KeyRef: k.KeyRef, EditTime: k.time, Why: store.TooBig}); err != nil {
+				return err
+			}
+		}
+	}
+	if len(stats) > 0 {
+		return tx.PutTreeStats(stats)
+	}
+	return nil
+}
+
+// checked notes that the tip needs no prune.
+func (c *cut) checked(ctx context.Context) error {
+	return c.env.DB.Update(ctx, func(tx *store.Tx) error {
+		cur := c.from.Cursor
+		cur.Ref, cur.Commit, cur.PruneChecked = c.from.Ref, c.from.Commit.String(), true
+		if err := tx.PutCursor(cur); err != nil || len(c.stats) == 0 {
+			return err
+		}
+		return tx.PutTreeStats(c.stats)
+	})
+}
+
+// counts returns the two lines that end every prune message.
+func (p *plan) counts() string {
+	return fmt.Sprintf("keys-dropped: %d\nkeys-retained: %d", len(p.drop), p.kept)
+}

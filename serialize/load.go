@@ -1,0 +1,230 @@
+package serialize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/git-meta/git-meta-go/meta"
+	"github.com/git-meta/git-meta-go/store"
+	"github.com/git-meta/git-meta-go/store/gitdb"
+)
+
+func isNotFound(err error) bool { return errors.Is(err, meta.ErrNotFound) }
+
+// loadBatch is the number of keys written in one transaction: others may write between.
+const loadBatch = 5000
+
+// loaded is a key with its blobs read.
+type loaded struct {
+	loadKey
+	value meta.Value
+	ok    bool // has a value
+	tombs []meta.Tombstone
+	org   origin
+}
+
+// carryOut writes a verdict to the store, in batches. It returns the log position that
+// leaves its own records behind, and adds to v.publish the keys that others wrote
+// meanwhile.
+func carryOut(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict) (store.Position, error) {
+	for _, p := range slices.Sorted(maps.Keys(v.odd)) {
+		if !errors.Is(v.odd[p], meta.ErrUnknownPath) {
+			env.Warnf("%s: %v; left as it is", p, v.odd[p])
+		}
+	}
+	if v.lost > 0 {
+		env.Warnf("%d keys had vanished from the published tree without a removal; they are published again", v.lost)
+	}
+	at := v.at
+	todo := append(slices.Clone(v.load), v.remove...)
+	removed := map[meta.KeyRef]bool{}
+	for _, r := range v.remove {
+		removed[r.KeyRef] = true
+	}
+	bar := env.progress()
+	if len(todo) > 1000 {
+		bar.Start("Loading keys", len(todo))
+		defer bar.Done()
+	}
+	for batch := range slices.Chunk(todo, loadBatch) {
+		keys, err := readBatch(ctx, env, rd, v, batch)
+		if err != nil {
+			return at, err
+		}
+		err = env.DB.Update(ctx, func(tx *store.Tx) error {
+			if at, err = v.catchUp(tx, at); err != nil {
+				return err
+			}
+			for i := range keys {
+				if err := keys[i].write(tx, removed[keys[i].KeyRef]); err != nil {
+					return fmt.Errorf("load %s: %w", keys[i].KeyRef, err)
+				}
+			}
+			at, err = tx.LogPosition()
+			return err
+		})
+		if err != nil {
+			return at, err
+		}
+		bar.Add(len(batch))
+	}
+	if len(v.prune) == 0 {
+		return at, nil
+	}
+	err := env.DB.Update(ctx, func(tx *store.Tx) (err error) {
+		if at, err = v.catchUp(tx, at); err != nil {
+			return err
+		}
+		return tx.WithholdPruned(v.prune)
+	})
+	return at, err
+}
+
+// catchUp notes what others wrote since at and returns the position behind it.
+func (v *verdict) catchUp(tx *store.Tx, at store.Position) (store.Position, error) {
+	now, err := tx.LogPosition()
+	if err != nil || now == at {
+		return at, err
+	}
+	changes, err := tx.ChangesSince(at)
+	for _, c := range changes {
+		v.publish[c.KeyRef] = true
+	}
+	return now, err
+}
+
+func readBatch(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict, batch []loadKey) ([]loaded, error) {
+	out := make([]loaded, 0, len(batch))
+	for _, k := range batch {
+		l := loaded{loadKey: k, org: v.origins[k.KeyRef]}
+		if !l.org.known {
+			l.org = origin{email: "unknown"}
+		}
+		if k.state != nil {
+			var err error
+			l.value, err = readValue(ctx, rd, k.state)
+			switch {
+			case err == nil:
+				l.ok = true
+			case isNotFound(err):
+			case errors.Is(err, gitdb.ErrObjectMissing) || ctx.Err() != nil:
+				return nil, fmt.Errorf("read %s: %w", k.KeyRef, err)
+			default:
+				env.Warnf("%s: %v; left as it is in the tree", k.KeyRef, err)
+				continue
+			}
+			if l.tombs, err = readTombstones(ctx, rd, k.KeyRef, k.state, l.org.time, l.org.email); err != nil {
+				return nil, fmt.Errorf("read %s: %w", k.KeyRef, err)
+			}
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// write puts one key into the store, unless somebody edited it since it was judged.
+func (l *loaded) write(tx *store.Tx, removed bool) error {
+	row, ok, err := tx.Row(l.KeyRef)
+	if err != nil {
+		return err
+	}
+	if now := rowTime(row, ok); now != l.rowTime {
+		return nil
+	}
+	if l.ok {
+		if err := tx.Put(l.KeyRef, l.value, store.Edit{Email: l.org.email, Time: l.org.time}, store.PutOptions{}); err != nil {
+			return err
+		}
+	} else if removed && ok {
+		if err := tx.DropRow(l.KeyRef, store.Edit{Email: l.org.email, Time: l.org.time}); err != nil {
+			return err
+		}
+	}
+	for _, t := range l.tombs {
+		if l.ok && t.Kind == meta.KeyTombstone {
+			continue
+		}
+		if err := tx.PutTombstone(t); err != nil {
+			return err
+		}
+	}
+	return tx.DeleteWithheld(l.KeyRef)
+}
+
+// rowTime is what a loadKey remembers of a row; promised rows and rows of side remotes
+// are no rows.
+func rowTime(r store.Row, ok bool) int64 {
+	if !ok || r.Promised || r.SourceRef != "" {
+		return -1
+	}
+	return r.Time
+}
+
+// LoadForEdit loads the last published value of a key that was pruned from this store
+// only, so that an edit of a list or set starts from it (design §4). For other keys it
+// does nothing.
+func LoadForEdit(ctx context.Context, env *Env, k meta.KeyRef) error {
+	need := false
+	err := env.DB.View(ctx, func(tx *store.Tx) error {
+		w, ok, err := tx.Withheld(k)
+		if err != nil || !ok || w.Why != store.LocalPruned {
+			return err
+		}
+		row, have, err := tx.Row(k)
+		need = rowTime(row, have) < 0
+		return err
+	})
+	if err != nil || !need {
+		return err
+	}
+	l, err := lastPublished(ctx, env, k)
+	if err != nil {
+		return fmt.Errorf("load the published value of %s: %w", k, err)
+	}
+	if l == nil {
+		return nil
+	}
+	return env.DB.Update(ctx, func(tx *store.Tx) error { return l.write(tx, false) })
+}
+
+// lastPublished reads k from the tip of main, or from the newest commit before it that
+// held it and was not followed by a removal; nil if there is none.
+func lastPublished(ctx context.Context, env *Env, k meta.KeyRef) (*loaded, error) {
+	rd, err := env.Repo.Objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tip, err := env.tip(ctx, env.LocalRef(meta.MainDestination))
+	if err != nil || tip == zero {
+		return nil, err
+	}
+	var found *loaded
+	err = history(ctx, rd, tip, zero, func(s step) (bool, error) {
+		look := lookup{ctx: ctx, rd: rd, root: s.commit.Tree}
+		state, err := readKey(&look, k)
+		if err != nil {
+			return false, err
+		}
+		if state != nil && state.tomb != zero {
+			return false, nil
+		}
+		value, err := readValue(ctx, rd, state)
+		if isNotFound(err) {
+			return !slices.Contains(removals(s.commit.Message), k), nil
+		}
+		if err != nil {
+			return false, err
+		}
+		org, err := origins(ctx, rd, s.id, map[meta.KeyRef]bool{k: true})
+		if err != nil {
+			return false, err
+		}
+		found = &loaded{loadKey: loadKey{k, state, -1}, value: value, ok: true, org: org[k]}
+		found.tombs, err = readTombstones(ctx, rd, k, state, org[k].time, org[k].email)
+		return false, err
+	})
+	return found, err
+}

@@ -1,0 +1,339 @@
+package serialize
+
+import (
+	"context"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/git-meta/git-meta-go/meta"
+	"github.com/git-meta/git-meta-go/store"
+	"github.com/git-meta/git-meta-go/store/gitdb"
+)
+
+// verdict says what to do about a tip that the store's cursor does not describe: the
+// store was lost or replaced, the peer moved the ref, somebody fetched over it (design
+// §4, "Comparison").
+type verdict struct {
+	at      store.Position         // the log position the store was read at
+	publish map[meta.KeyRef]bool   // the store wins
+	load    []loadKey              // the tip wins
+	remove  []loadKey              // the tip says that it was removed
+	prune   []meta.KeyRef          // the tip lost it to a prune: the row stays, withheld
+	lost    int                    // keys in publish that the tip lost for no reason
+	odd     map[string]error       // paths of the tip that can't be read
+	origins map[meta.KeyRef]origin // of load and remove
+}
+
+// loadKey is a key to take over from a tree.
+type loadKey struct {
+	meta.KeyRef
+	state   *keyState
+	rowTime int64 // last_timestamp of the row when it was judged, -1: no row
+}
+
+type judge struct {
+	ctx  context.Context
+	env  *Env
+	rd   *gitdb.Reader
+	tx   *store.Tx
+	tip  gitdb.Hash // commit
+	tree gitdb.Hash
+	fil  *meta.Filter
+	v    *verdict
+}
+
+// reconcile compares the store with the tree of tip, which ref is at.
+func reconcile(ctx context.Context, env *Env, rd *gitdb.Reader, tx *store.Tx, ref string, tip gitdb.Hash, fil *meta.Filter) (*verdict, error) {
+	j := &judge{ctx: ctx, env: env, rd: rd, tx: tx, tip: tip, fil: fil,
+		v: &verdict{publish: map[meta.KeyRef]bool{}, odd: map[string]error{}}}
+	var err error
+	if j.v.at, err = tx.LogPosition(); err != nil {
+		return nil, err
+	}
+	if j.tree, err = treeOf(ctx, rd, tip); err != nil {
+		return nil, err
+	}
+	cur, known, err := tx.LatestCursor(ref)
+	if err != nil {
+		return nil, err
+	}
+	from := plumbing.NewHash(cur.Commit)
+	usable := known && from != zero && rd.Has(ctx, from)
+	if usable {
+		holds, err := tx.LogHolds(cur.Log)
+		if err != nil {
+			return nil, err
+		}
+		ancestor, err := isAncestor(ctx, rd, from, tip)
+		if err != nil {
+			return nil, err
+		}
+		if holds && ancestor && cur.FilterSet == fil.ID() {
+			return j.v, j.byDiff(from, cur.Log)
+		}
+	}
+	return j.v, j.whole(known && from != zero)
+}
+
+// rowOf returns the publishable row of k, nil if there is none.
+func (j *judge) rowOf(k meta.KeyRef) (*store.Record, error) {
+	rec, err := j.tx.Get(k)
+	if isNotFound(err) || err == nil && rec.SourceRef != "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &rec, nil
+}
+
+// byDiff judges what changed in the tree since from, and in the store since pos.
+func (j *judge) byDiff(from gitdb.Hash, pos store.Position) error {
+	before, err := treeOf(j.ctx, j.rd, from)
+	if err != nil {
+		return err
+	}
+	diff, err := changedKeys(j.ctx, j.rd, before, j.tree)
+	if err != nil {
+		return err
+	}
+	edits, err := j.tx.ChangesSince(pos)
+	if err != nil {
+		return err
+	}
+	edited := map[meta.KeyRef]bool{}
+	for _, c := range edits {
+		edited[c.KeyRef] = true
+	}
+	inDiff := map[meta.KeyRef]bool{}
+	for _, k := range diff {
+		inDiff[k.KeyRef] = true
+	}
+	for _, c := range edits {
+		if !inDiff[c.KeyRef] {
+			j.v.publish[c.KeyRef] = true
+		}
+	}
+	past, err := j.past(inDiff, from)
+	if err != nil {
+		return err
+	}
+	look := lookup{ctx: j.ctx, rd: j.rd, root: j.tree}
+	for _, k := range diff {
+		s, err := readKey(&look, k.KeyRef)
+		if err != nil {
+			return err
+		}
+		rec, err := j.rowOf(k.KeyRef)
+		if err != nil {
+			return err
+		}
+		if err := j.one(k.KeyRef, rec, s, edited[k.KeyRef], past[k.KeyRef], true); err != nil {
+			return err
+		}
+	}
+	return j.explain()
+}
+
+// whole judges every row and every key of the tip. cursor says whether the store has
+// published before.
+func (j *judge) whole(cursor bool) error {
+	keys, err := readKeys(j.ctx, j.rd, j.tree, func(p string, why error) { j.v.odd[p] = why })
+	if err != nil {
+		return err
+	}
+	type open struct {
+		rec   store.Record
+		state *keyState
+	}
+	var unclear []open
+	cand := map[meta.KeyRef]bool{}
+	seen := map[meta.KeyRef]bool{}
+	for rec, err := range j.tx.Records(store.Query{Publishable: true}) {
+		if err != nil {
+			return err
+		}
+		s := keys[rec.KeyRef]
+		if s != nil {
+			seen[rec.KeyRef] = true
+		}
+		if !j.fil.Sends(rec.Key, meta.MainDestination) {
+			if s != nil {
+				j.v.publish[rec.KeyRef] = true // it leaves the tree
+			}
+			continue
+		}
+		if !sameRow(rec.Value, s) {
+			unclear = append(unclear, open{rec, s})
+			cand[rec.KeyRef] = true
+		}
+	}
+	for ref, s := range keys {
+		if seen[ref] {
+			continue
+		}
+		if !j.fil.Sends(ref.Key, meta.MainDestination) {
+			j.v.publish[ref] = true
+			continue
+		}
+		if err := j.one(ref, nil, s, false, nil, cursor); err != nil {
+			return err
+		}
+	}
+	past, err := j.past(cand, zero)
+	if err != nil {
+		return err
+	}
+	for _, o := range unclear {
+		if err := j.one(o.rec.KeyRef, &o.rec, o.state, true, past[o.rec.KeyRef], cursor); err != nil {
+			return err
+		}
+	}
+	return j.explain()
+}
+
+// one judges one key: rec is its row, s what the tip holds, edited whether the store
+// may have an edit that was not published, past what the history says of it.
+func (j *judge) one(k meta.KeyRef, rec *store.Record, s *keyState, edited bool, past *pastOf, cursor bool) error {
+	w, withheld, err := j.tx.Withheld(k)
+	if err != nil {
+		return err
+	}
+	_, inTip := s.kind()
+	load := func() {
+		t := int64(-1)
+		if rec != nil {
+			t = rec.Time
+		}
+		j.v.load = append(j.v.load, loadKey{k, s, t})
+	}
+	switch {
+	case rec != nil && sameRow(rec.Value, s):
+		return nil
+	case rec == nil && inTip:
+		if withheld && (w.Why == store.LocalPruned || w.Why == store.Swept) && !past.changedSince() {
+			return nil
+		}
+		gone, err := j.removedHere(k)
+		if err != nil {
+			return err
+		}
+		if gone && (edited || past == nil) {
+			j.v.publish[k] = true
+			return nil
+		}
+		load()
+	case rec == nil: // nothing on either side but tombstones
+		if s != nil && s.tomb != zero {
+			j.v.remove = append(j.v.remove, loadKey{k, s, -1})
+		}
+	case inTip: // both, different
+		if edited && !past.holds(rec.Value) {
+			j.v.publish[k] = true
+			return nil
+		}
+		load()
+	default: // the tip lacks it
+		switch {
+		case past != nil && past.removed && (!edited || past.holds(rec.Value)):
+			j.v.remove = append(j.v.remove, loadKey{k, s, rec.Time})
+		case withheld:
+		case past != nil && past.pruned && (!edited || past.holds(rec.Value)):
+			j.v.prune = append(j.v.prune, k)
+		case !cursor && past.holds(rec.Value):
+			j.v.prune = append(j.v.prune, k)
+		default:
+			if past != nil && !edited {
+				j.v.lost++
+			}
+			j.v.publish[k] = true
+		}
+	}
+	return nil
+}
+
+// removedHere reports whether the store holds a tombstone of the key.
+func (j *judge) removedHere(k meta.KeyRef) (bool, error) {
+	ts, err := j.tx.Tombstones(k)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(ts, func(t meta.Tombstone) bool { return t.Kind == meta.KeyTombstone }), nil
+}
+
+// explain finds out when and by whom the keys to load were written.
+func (j *judge) explain() error {
+	want := map[meta.KeyRef]bool{}
+	for _, l := range j.v.load {
+		want[l.KeyRef] = true
+	}
+	for _, l := range j.v.remove {
+		want[l.KeyRef] = true
+	}
+	var err error
+	j.v.origins, err = origins(j.ctx, j.rd, j.tip, want)
+	return err
+}
+
+// pastOf is what a range of history says of one key.
+type pastOf struct {
+	states  []*keyState // values it had, newest first
+	removed bool        // the last that happened to it is a removal
+	pruned  bool        // the last that happened to it is a prune
+}
+
+func (p *pastOf) changedSince() bool { return p != nil && len(p.states) > 0 }
+
+// holds reports whether one of the states is the value v.
+func (p *pastOf) holds(v meta.Value) bool {
+	if p == nil {
+		return false
+	}
+	want := stateOf(v)
+	return slices.ContainsFunc(p.states, func(s *keyState) bool { return sameValue(s, want) })
+}
+
+// past collects what the commits from the tip back to stop say of the keys in cand.
+func (j *judge) past(cand map[meta.KeyRef]bool, stop gitdb.Hash) (map[meta.KeyRef]*pastOf, error) {
+	out := map[meta.KeyRef]*pastOf{}
+	if len(cand) == 0 {
+		return out, nil
+	}
+	err := history(j.ctx, j.rd, j.tip, stop, func(s step) (bool, error) {
+		keys, err := changedKeys(j.ctx, j.rd, s.before, s.commit.Tree)
+		if err != nil {
+			return false, err
+		}
+		pruned := isPruneCommit(s.commit.Message)
+		look := lookup{ctx: j.ctx, rd: j.rd, root: s.commit.Tree}
+		gone := map[meta.KeyRef]bool{}
+		for _, k := range removals(s.commit.Message) {
+			gone[k] = true
+		}
+		for _, k := range keys {
+			if !cand[k.KeyRef] {
+				continue
+			}
+			state, err := readKey(&look, k.KeyRef)
+			if err != nil {
+				return false, err
+			}
+			p := out[k.KeyRef]
+			if p == nil {
+				p = &pastOf{}
+				out[k.KeyRef] = p
+				if _, has := state.kind(); !has {
+					tomb := state != nil && state.tomb != zero
+					p.removed = !pruned && (tomb || gone[k.KeyRef])
+					p.pruned = pruned
+				}
+			}
+			if _, has := state.kind(); has {
+				p.states = append(p.states, state)
+			}
+		}
+		return true, nil
+	})
+	return out, err
+}

@@ -1,0 +1,476 @@
+package serialize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/git-meta/git-meta-go/meta"
+	"github.com/git-meta/git-meta-go/store"
+	"github.com/git-meta/git-meta-go/store/gitdb"
+)
+
+// Options says how to serialize.
+type Options struct {
+	ForceFull bool   // write every publishable key, pruned ones too
+	DryRun    bool   // say what would be written, write nothing
+	Pruner    Pruner // nil: never prune
+}
+
+// Pruner cuts a tree back that has passed its maximum. It is handed in, so that this
+// package does not know the rules.
+type Pruner interface {
+	// Check tells whether the tree of m passes a maximum. known is false where the tree
+	// has to be walked to tell; stats are measurements worth keeping, by tree id.
+	Check(ctx context.Context, env *Env, tx *store.Tx, m Measured) (exceeded, known bool, stats map[string]store.Stats, err error)
+	// Prune measures c's tree, cuts it back if it passes a maximum, and marks the tip as
+	// checked. It returns nil if nothing was cut.
+	Prune(ctx context.Context, env *Env, c Committed) (*Pruned, error)
+}
+
+// Measured is a tree and how it differs from the one it was made from.
+type Measured struct {
+	Old, New gitdb.Hash
+	Delta    Delta
+}
+
+// Committed is a tip that this program has published.
+type Committed struct {
+	Ref          string
+	Commit, Tree gitdb.Hash
+	Cursor       store.Cursor // of Commit
+}
+
+// Pruned is what an auto-prune did.
+type Pruned struct {
+	Ref, Commit               string
+	KeysDropped, KeysRetained int64
+}
+
+// RefResult is one ref that was (or, in a dry run, would be) written.
+type RefResult struct {
+	Ref, Commit string
+	Changes     int
+	Lines       []string // change lines, at most 1000; filled in a dry run
+}
+
+// Result is what a run did.
+type Result struct {
+	Refs      []RefResult
+	AutoPrune *Pruned
+	Loaded    int // keys loaded from a tip that this store had not seen
+}
+
+// moveFor is how long a run tries again while other processes keep moving the ref.
+const moveFor = 30 * time.Second
+
+// Run publishes what has changed. Errors: [meta.ErrConflict] if the ref kept moving;
+// gitdb's LockError and RefConflictError where a ref can't be written.
+func Run(ctx context.Context, env *Env, o Options) (*Result, error) {
+	if err := CheckNamespace(env.Namespace); err != nil {
+		return nil, err
+	}
+	res := &Result{}
+	start := time.Now()
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
+		r := &run{env: env, o: o, res: res}
+		err := r.once(ctx)
+		if err == nil {
+			return res, nil
+		}
+		if !errors.Is(err, gitdb.ErrRefMoved) {
+			return nil, err
+		}
+		if time.Since(start) > moveFor {
+			return nil, fmt.Errorf("%w: %s kept moving for %s", meta.ErrConflict, env.LocalRef(meta.MainDestination), moveFor)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait/2 + rand.N(wait)):
+		}
+	}
+}
+
+// run is one attempt.
+type run struct {
+	env  *Env
+	o    Options
+	res  *Result
+	rd   *gitdb.Reader
+	w    *gitdb.Writer
+	fil  *meta.Filter
+	outs []*output
+	tips map[string]gitdb.Hash // ref → commit
+}
+
+// output is what becomes of one ref.
+type output struct {
+	dest, ref string
+	tip       gitdb.Hash // commit, or zero
+	tree      gitdb.Hash // its tree
+	base      store.Cursor
+	mode      mode
+	publish   map[meta.KeyRef]bool // keys to write that the log does not name
+
+	commit  gitdb.Hash // new commit, or zero
+	newTree gitdb.Hash
+	lines   []line
+	delta   Delta
+	pos     store.Position
+	checked bool // tip or new commit is known to be under the maximum
+	stats   map[string]store.Stats
+	ended   []meta.KeyRef // withheld keys that are published now
+}
+
+// mode is how the changes of an output are found.
+type mode int
+
+const (
+	fromCursor  mode = iota // what lies behind the cursor
+	fromAll                 // every row; withheld keys stay withheld
+	fromScratch             // every row, withheld or not
+)
+
+func (r *run) once(ctx context.Context) (err error) {
+	if r.rd, err = r.env.Repo.Objects(ctx); err != nil {
+		return err
+	}
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	if r.w, err = r.env.Repo.NewWriter(ctx); err != nil {
+		return err
+	}
+	defer r.w.Abort()
+	if err := r.build(ctx); err != nil {
+		return err
+	}
+	if r.o.DryRun {
+		r.report()
+		return nil
+	}
+	if err := r.publish(ctx); err != nil {
+		return err
+	}
+	r.report()
+	return r.prune(ctx)
+}
+
+// prepare finds the tips and, where the store's cursor does not describe one, brings
+// store and tip together.
+func (r *run) prepare(ctx context.Context) error {
+	env := r.env
+	r.tips = map[string]gitdb.Hash{}
+	var dests []string
+	var v *verdict
+	mainRef := env.LocalRef(meta.MainDestination)
+	tip, err := env.tip(ctx, mainRef)
+	if err != nil {
+		return err
+	}
+	r.tips[mainRef] = tip
+	err = env.DB.View(ctx, func(tx *store.Tx) error {
+		if dests, err = r.destinations(tx); err != nil {
+			return err
+		}
+		if tip == zero {
+			return nil
+		}
+		cur, ok, err := tx.Cursor(mainRef, tip.String())
+		if err != nil {
+			return err
+		}
+		if ok {
+			if ok, err = tx.LogHolds(cur.Log); err != nil || ok {
+				return err
+			}
+		}
+		v, err = reconcile(ctx, env, r.rd, tx, mainRef, tip, r.fil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, d := range dests {
+		out := &output{dest: d, ref: env.LocalRef(d)}
+		if d != meta.MainDestination {
+			if r.tips[out.ref], err = env.tip(ctx, out.ref); err != nil {
+				return err
+			}
+		}
+		out.tip = r.tips[out.ref]
+		if out.tree, err = treeOf(ctx, r.rd, out.tip); err != nil {
+			return fmt.Errorf("%s: %w", out.ref, err)
+		}
+		r.outs = append(r.outs, out)
+	}
+	if v == nil {
+		return nil
+	}
+	pos := v.at
+	if !r.o.DryRun {
+		if pos, err = carryOut(ctx, env, r.rd, v); err != nil {
+			return err
+		}
+		r.res.Loaded += len(v.load)
+	}
+	for _, out := range r.outs {
+		if out.dest == meta.MainDestination {
+			out.publish = v.publish
+			out.base = store.Cursor{Ref: out.ref, Commit: tip.String(), Log: pos, FilterSet: r.fil.ID()}
+		}
+	}
+	return nil
+}
+
+// destinations reads the filter and returns the destinations to look at, sorted: main,
+// those that rules name, those published before.
+func (r *run) destinations(tx *store.Tx) ([]string, error) {
+	texts, err := tx.FilterTexts()
+	if err != nil {
+		return nil, err
+	}
+	r.fil = meta.NewFilter(texts)
+	for _, p := range r.fil.Problems {
+		r.env.Warnf("%v; what its pattern covers is not published", p)
+	}
+	dests := r.fil.Destinations()
+	refs, err := tx.CursorRefs()
+	if err != nil {
+		return nil, err
+	}
+	prefix := r.env.LocalRef("")
+	for _, ref := range refs {
+		if len(ref) > len(prefix) && ref[:len(prefix)] == prefix {
+			dests = append(dests, ref[len(prefix):])
+		}
+	}
+	slices.Sort(dests)
+	return slices.Compact(dests), nil
+}
+
+// build makes the new trees and commits, in one snapshot of the store.
+func (r *run) build(ctx context.Context) error {
+	return r.env.DB.View(ctx, func(tx *store.Tx) error {
+		short, err := shortAllowed(tx)
+		if err != nil {
+			return err
+		}
+		for _, out := range r.outs {
+			s := &source{ctx: ctx, env: r.env, tx: tx, fil: r.fil, out: out, short: short}
+			if err := r.one(ctx, tx, s); err != nil {
+				return fmt.Errorf("serialize to %s: %w", out.ref, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (r *run) one(ctx context.Context, tx *store.Tx, s *source) error {
+	out := s.out
+	if err := s.choose(r.o.ForceFull); err != nil {
+		return err
+	}
+	b := newBuilder(ctx, r.rd, r.w, out.tree)
+	s.look = &b.look
+	if err := s.feed(b); err != nil {
+		return err
+	}
+	root, err := b.finish()
+	if err != nil {
+		return err
+	}
+	out.newTree, out.delta, out.ended = root, b.ed.delta, s.ended
+	changed := root != out.tree && !(out.tree == zero && len(b.ed.keys) == 0)
+	if out.tip == zero && !b.anything() {
+		changed = false
+	}
+	if changed {
+		var times []keyTime
+		out.lines, times = b.changed(out.tip == zero)
+		data, err := r.env.serializeCommit(ctx, root, out.tip, out.lines, times)
+		if err != nil {
+			return err
+		}
+		out.commit = gitdb.HashObject(commitObject, data)
+		if err := r.w.Put(commitObject, out.commit, data); err != nil {
+			return err
+		}
+		r.env.logf("building %s (%d changes)", out.ref, len(out.lines))
+	} else {
+		out.newTree = out.tree
+	}
+	if out.dest != meta.MainDestination || r.o.Pruner == nil {
+		out.checked = true
+		return nil
+	}
+	if !changed {
+		out.checked = out.tip == zero || out.base.PruneChecked && !s.rules
+		return nil
+	}
+	exceeded, known, stats, err := r.o.Pruner.Check(ctx, r.env, tx, Measured{Old: out.tree, New: out.newTree, Delta: out.delta})
+	if err != nil {
+		return err
+	}
+	out.checked, out.stats = known && !exceeded, stats
+	return nil
+}
+
+// anything reports whether any path came of the changes.
+func (b *builder) anything() bool {
+	for i := range b.ed.keys {
+		if b.ed.keys[i].changed {
+			return true
+		}
+	}
+	return false
+}
+
+// publish makes the objects durable, writes the proposals and moves the refs.
+func (r *run) publish(ctx context.Context) error {
+	if err := r.w.Finish(ctx); err != nil {
+		return err
+	}
+	err := r.env.DB.Update(ctx, func(tx *store.Tx) error {
+		for _, out := range r.outs {
+			if err := propose(tx, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, out := range r.outs {
+		if out.commit == zero {
+			continue
+		}
+		reason := fmt.Sprintf("git-meta: serialize %d changes", len(out.lines))
+		if err := r.env.Repo.UpdateRef(ctx, out.ref, out.commit, out.tip, reason); err != nil {
+			return err
+		}
+		r.env.logf("wrote %s", out.ref)
+	}
+	return r.w.Release()
+}
+
+// propose writes the cursor of out's new commit, or moves that of its old one.
+func propose(tx *store.Tx, out *output) error {
+	c := store.Cursor{Ref: out.ref, Commit: hexOf(out.tip), Log: out.pos, FilterSet: out.base.FilterSet, PruneChecked: out.checked}
+	if out.commit != zero {
+		c.Commit = out.commit.String()
+	} else if c == out.base {
+		return nil
+	}
+	if err := tx.TrimCursors(out.ref, hexOf(out.tip)); err != nil {
+		return err
+	}
+	if err := tx.PutCursor(c); err != nil {
+		return err
+	}
+	out.base = c
+	for _, k := range out.ended {
+		if err := tx.DeleteWithheld(k); err != nil {
+			return err
+		}
+	}
+	if len(out.stats) > 0 {
+		return tx.PutTreeStats(out.stats)
+	}
+	return nil
+}
+
+// hexOf returns the id in hex, "" for the zero id.
+func hexOf(id gitdb.Hash) string {
+	if id == zero {
+		return ""
+	}
+	return id.String()
+}
+
+func (r *run) report() {
+	r.res.Refs = r.res.Refs[:0]
+	for _, out := range r.outs {
+		if out.commit == zero {
+			continue
+		}
+		rr := RefResult{Ref: out.ref, Commit: out.commit.String(), Changes: len(out.lines)}
+		if r.o.DryRun {
+			rr.Commit = ""
+			for _, l := range out.lines[:min(len(out.lines), maxLines)] {
+				rr.Lines = append(rr.Lines, fmt.Sprintf("%c\t%s\t%s", l.letter, field(l.Target.String()), field(l.Key)))
+			}
+		}
+		r.res.Refs = append(r.res.Refs, rr)
+	}
+}
+
+// prune cuts main back where its tip has not been found to be under the maximum.
+func (r *run) prune(ctx context.Context) error {
+	if r.o.Pruner == nil {
+		return nil
+	}
+	for _, out := range r.outs {
+		if out.dest != meta.MainDestination || out.checked {
+			continue
+		}
+		c := Committed{Ref: out.ref, Commit: out.commit, Tree: out.newTree, Cursor: out.base}
+		if out.commit == zero {
+			c.Commit = out.tip
+		}
+		p, err := r.o.Pruner.Prune(ctx, r.env, c)
+		if errors.Is(err, gitdb.ErrRefMoved) {
+			return nil // whoever moved it checks what came of it
+		}
+		if err != nil {
+			return fmt.Errorf("auto-prune %s: %w", out.ref, err)
+		}
+		r.res.AutoPrune = p
+	}
+	return nil
+}
+
+// NothingToDo tells, from a store opened for reading and in the time of a get, whether
+// Run would do nothing: no record lies behind the cursors and the tips are checked.
+func NothingToDo(ctx context.Context, repo *gitdb.Repo, db *store.DB, namespace string) (bool, error) {
+	idle := false
+	err := db.View(ctx, func(tx *store.Tx) error {
+		refs, err := tx.CursorRefs()
+		if err != nil || len(refs) == 0 {
+			return err
+		}
+		main := LocalRef(namespace, meta.MainDestination)
+		if !slices.Contains(refs, main) {
+			return nil
+		}
+		pos, err := tx.LogPosition()
+		if err != nil {
+			return err
+		}
+		prefix := LocalRef(namespace, "")
+		for _, ref := range refs {
+			if len(ref) < len(prefix) || ref[:len(prefix)] != prefix {
+				continue
+			}
+			tip, err := tipOf(ctx, repo, ref)
+			if err != nil {
+				return err
+			}
+			c, ok, err := tx.Cursor(ref, hexOf(tip))
+			if err != nil {
+				return err
+			}
+			if !ok || c.Log != pos || !c.PruneChecked {
+				return nil
+			}
+		}
+		idle = true
+		return nil
+	})
+	return idle, err
+}

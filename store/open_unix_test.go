@@ -1,0 +1,71 @@
+//go:build unix
+
+package store
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// readAsOther reads a store in a child that may not write to its folder.
+func readAsOther(t *testing.T, path string) (string, error) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "STORE_TEST_READ="+path, "GORACE=atexit_sleep_ms=0")
+	if os.Geteuid() == 0 {
+		bin := filepath.Join(filepath.Dir(filepath.Dir(path)), "bin")
+		data, err := os.ReadFile(os.Args[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(bin, data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Path, cmd.Dir = bin, "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func TestReadOnlyFolder(t *testing.T) {
+	top, err := os.MkdirTemp("", "store-ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(top, "git")
+	t.Cleanup(func() { os.Chmod(dir, 0o755); os.RemoveAll(top) })
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	os.Chmod(top, 0o755)
+	path := filepath.Join(dir, FileName)
+	db := open(t, path)
+	update(t, db, func(tx *Tx) error { return tx.Set(ref("project a"), "value", me) })
+
+	// A writer is at work: its log is in use, the reader cannot use it.
+	os.Chmod(path, 0o444)
+	os.Chmod(path+"-wal", 0o444)
+	os.Chmod(path+"-shm", 0o000)
+	os.Chmod(dir, 0o555)
+	if out, err := readAsOther(t, path); err == nil || !strings.Contains(out, path+"-wal") || !strings.Contains(out, "read-only") {
+		t.Errorf("with a log: got %q, %v", out, err)
+	}
+	os.Chmod(path+"-shm", 0o444)
+	if out, err := readAsOther(t, path); err != nil || out != "value" {
+		t.Errorf("with a readable log: got %q, %v", out, err)
+	}
+	os.Chmod(dir, 0o755)
+	db.Close()
+	os.Chmod(dir, 0o555)
+	if out, err := readAsOther(t, path); err != nil || out != "value" {
+		t.Errorf("closed: got %q, %v", out, err)
+	}
+	if names, _ := os.ReadDir(dir); len(names) != 1 {
+		t.Errorf("left behind: %v", names)
+	}
+}

@@ -52,9 +52,12 @@ func runClear(ctx context.Context, a *app, o clearOptions) error {
 		return err
 	}
 	var keys []meta.KeyRef
-	if o.dryRun {
+	has, err := a.hasStore(ctx)
+	switch {
+	case err != nil || !has:
+	case o.dryRun:
 		keys, err = a.matching(ctx, q)
-	} else {
+	default:
 		err = a.edit(ctx, 0, func(tx *store.Tx, e store.Edit) error {
 			keys, err = tx.Clear(q, e)
 			return err

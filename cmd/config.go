@@ -195,10 +195,10 @@ func runConfigList(ctx context.Context, a *app, o configOptions) error {
 }
 
 func runConfigUnset(ctx context.Context, a *app, k meta.KeyRef) error {
-	if err := a.load(ctx, k); err != nil {
-		return err
+	err := a.loadForRemoval(ctx, k)
+	if err == nil {
+		err = a.edit(ctx, 0, func(tx *store.Tx, e store.Edit) error { return tx.Remove(k, e) })
 	}
-	err := a.edit(ctx, 0, func(tx *store.Tx, e store.Edit) error { return tx.Remove(k, e) })
 	if errors.Is(err, meta.ErrNotFound) {
 		return meta.NotFound(fmt.Sprintf("key %q", k.Key), "not set", "git meta config --list shows the settings")
 	}

@@ -32,9 +32,8 @@ func runListPush(ctx context.Context, a *app, target, key, value string) error {
 	if err != nil {
 		return err
 	}
-	if isFilterKey(k) {
-		return meta.Invalid(fmt.Sprintf("key %q", k.Key), "holds a set of rules, not a list",
-			"git meta set:add project "+k.Key+" "+shellWord(value))
+	if err := checkItem(k, meta.List, value); err != nil {
+		return err
 	}
 	if err := a.load(ctx, k); err != nil {
 		return err
@@ -68,7 +67,7 @@ func runListPop(ctx context.Context, a *app, target, key, value string) error {
 		return err
 	}
 	k := meta.KeyRef{Target: t, Key: key}
-	if err := a.load(ctx, k); err != nil {
+	if err := a.loadForRemoval(ctx, k); err != nil {
 		return err
 	}
 	return a.edit(ctx, 0, func(tx *store.Tx, e store.Edit) error { return tx.ListPop(k, value, e) })
@@ -144,7 +143,7 @@ func runListRm(ctx context.Context, a *app, o listRmOptions, index int) error {
 		return err
 	}
 	k := meta.KeyRef{Target: t, Key: o.key}
-	if err := a.load(ctx, k); err != nil {
+	if err := a.loadForRemoval(ctx, k); err != nil {
 		return err
 	}
 	return a.edit(ctx, 0, func(tx *store.Tx, e store.Edit) error { return tx.ListRemove(k, index, e) })

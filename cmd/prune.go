@@ -46,6 +46,9 @@ like 2025-01-31 (UTC); without it meta:prune:since is used.
 }
 
 func runPrune(ctx context.Context, a *app, o pruneOptions) error {
+	if err := a.checkWindow(ctx, o.since); err != nil {
+		return noWindow(err, "prune")
+	}
 	env, err := a.env(ctx)
 	if err != nil {
 		return err
@@ -61,6 +64,18 @@ func runPrune(ctx context.Context, a *app, o pruneOptions) error {
 	}
 	printManual(a, o, res)
 	return nil
+}
+
+// checkWindow refuses a window that makes no sense before anything is created.
+func (a *app) checkWindow(ctx context.Context, since string) error {
+	if since != "" {
+		_, err := meta.ParseWindow(since, a.now())
+		return err
+	}
+	if has, err := a.hasStore(ctx); err != nil || has {
+		return err
+	}
+	return prune.ErrNoWindow
 }
 
 // noWindow makes a missing window a usage error.
@@ -83,10 +98,14 @@ func windowText(since, from string) string {
 }
 
 func printManual(a *app, o pruneOptions, res *prune.ManualResult) {
-	if !a.quiet {
+	if !a.quiet && !res.NoTree {
 		a.Errf("Pruning %s (cutoff: %s -- entries older than %s)", res.Ref, res.Cutoff.UTC().Format(cutoffFormat), windowText(res.Since, res.SinceFrom))
 	}
-	if res.NothingToPrune {
+	switch {
+	case res.NoTree:
+		a.note("nothing is serialized yet at %s; publish first: git meta serialize", res.Ref)
+		return
+	case res.NothingToPrune || res.Commit == "" && !o.dryRun:
 		a.confirm("Nothing to prune -- all entries are within the retention window.")
 		return
 	}
@@ -175,6 +194,11 @@ anything. Keys whose value is not published yet are kept and listed, unless
 }
 
 func runLocalPrune(ctx context.Context, a *app, o localPruneOptions) error {
+	if !o.skipDate {
+		if err := a.checkWindow(ctx, o.since); err != nil {
+			return noWindow(err, "local-prune")
+		}
+	}
 	env, err := a.env(ctx)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func runRm(ctx context.Context, a *app, o rmOptions) error {
 		return err
 	}
 	k := meta.KeyRef{Target: t, Key: o.key}
-	err = a.load(ctx, k)
+	err = a.loadForRemoval(ctx, k)
 	if err == nil {
 		err = a.edit(ctx, 0, func(tx *store.Tx, e store.Edit) error { return tx.Remove(k, e) })
 	}

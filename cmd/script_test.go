@@ -43,13 +43,19 @@ func TestScript(t *testing.T) {
 				return os.Getenv("GIT_META_PEER") != "", nil
 			case "root":
 				return os.Geteuid() == 0, nil
+			case "tmpfs":
+				return canMount(), nil
+			case "unprivileged":
+				return os.Geteuid() != 0 || hasSetpriv(), nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"bytes":   cmdBytes,
 			"capture": cmdCapture,
 			"exits":   cmdExits,
 			"json":    cmdJSON,
+			"keys":    cmdKeys,
 			"many":    cmdMany,
 			"repo":    cmdRepo,
 			"tree":    cmdTree,

@@ -98,6 +98,22 @@ func (a *app) writeStore(ctx context.Context) (*store.DB, error) {
 	return db, nil
 }
 
+// hasStore reports whether there is a store, without opening it.
+func (a *app) hasStore(ctx context.Context) (bool, error) {
+	r, err := a.repo(ctx)
+	if err != nil {
+		return false, err
+	}
+	if _, own := ownStore(r); own {
+		return true, nil
+	}
+	info, err := os.Stat(storePath(r))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err != nil || info.Size() > 0, nil // whatever is wrong is for opening it to say
+}
+
 func storePath(r *gitdb.Repo) string { return filepath.Join(r.CommonDir, store.FileName) }
 
 func (a *app) storeOptions(ctx context.Context, r *gitdb.Repo) store.Options {
@@ -210,6 +226,18 @@ func (a *app) edit(ctx context.Context, ms int64, f func(*store.Tx, store.Edit) 
 	}
 	e := store.Edit{Email: a.repository.AuthorEmail(ctx), Time: ms}
 	return db.Update(ctx, func(tx *store.Tx) error { return f(tx, e) })
+}
+
+// loadForRemoval is load for a command that removes something. Without a store there is
+// nothing to remove, and none is created.
+func (a *app) loadForRemoval(ctx context.Context, k meta.KeyRef) error {
+	if has, err := a.hasStore(ctx); err != nil || !has {
+		if err == nil {
+			err = a.getNothing(ctx, getOptions{key: k.Key, hasKey: true}, k.Target)
+		}
+		return err
+	}
+	return a.load(ctx, k)
 }
 
 // load brings the last published value of k back into the store if local-prune has

@@ -59,7 +59,7 @@ func runSetAdd(ctx context.Context, a *app, o memberOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := checkMember(k, o.member); err != nil {
+	if err := checkItem(k, meta.Set, o.member); err != nil {
 		return err
 	}
 	if err := a.load(ctx, k); err != nil {
@@ -88,7 +88,7 @@ func runSetRm(ctx context.Context, a *app, o memberOptions) error {
 		return err
 	}
 	k := meta.KeyRef{Target: t, Key: o.key}
-	if err := a.load(ctx, k); err != nil {
+	if err := a.loadForRemoval(ctx, k); err != nil {
 		return err
 	}
 	if err := a.edit(ctx, ms, func(tx *store.Tx, e store.Edit) error { return tx.SetRemove(k, o.member, e) }); err != nil {

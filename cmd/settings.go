@@ -49,13 +49,19 @@ func (a *app) checkSetting(tx *store.Tx, k meta.KeyRef, value string) error {
 	return nil
 }
 
-// checkMember refuses a set member that makes no sense in the setting k.
-func checkMember(k meta.KeyRef, member string) error {
-	if !isFilterKey(k) {
-		return nil
+// checkItem refuses an entry or a member that makes no sense in the setting k.
+func checkItem(k meta.KeyRef, typ meta.ValueType, item string) error {
+	name := fmt.Sprintf("key %q", k.Key)
+	switch {
+	case isFilterKey(k) && typ == meta.List:
+		return meta.Invalid(name, "holds a set of rules, not a list", "git meta set:add project "+k.Key+" "+shellWord(item))
+	case isFilterKey(k):
+		_, err := meta.ParseRule(item)
+		return err
+	case isSetting(k) && prune.HoldsString(k.Key):
+		return meta.Invalid(name, "holds a string, not a "+string(typ), "git meta set project "+k.Key+" "+shellWord(item))
 	}
-	_, err := meta.ParseRule(member)
-	return err
+	return nil
 }
 
 // noteShort says that a target of one or two bytes is published only where the project

@@ -9,6 +9,9 @@ import (
 // (".git" in any spelling that git knows, "." and ".."), as `git fsck` does with
 // core.protectHFS and core.protectNTFS set. Such a name can't be published.
 func gitProtects(name string) bool {
+	if plainName(name) {
+		return false
+	}
 	return name == "." || name == ".." || isHFSDot(name, "git") || isNTFSDotGit(name)
 }
 
@@ -25,12 +28,29 @@ var protectedFiles = []struct{ name, short string }{
 // gitGivesMeaning reports whether name is .gitmodules, .gitattributes,
 // .gitignore or .mailmap in a spelling that git takes for it.
 func gitGivesMeaning(name string) bool {
+	if plainName(name) {
+		return false
+	}
 	for _, f := range protectedFiles {
 		if isHFSDot(name, f.name) || isNTFSDot(name, f.name, f.short) {
 			return true
 		}
 	}
 	return false
+}
+
+// plainName reports whether name is certainly none of git's: it is ASCII, starts with
+// no dot and holds no '~', as all spellings of those names do or don't. Most are plain.
+func plainName(name string) bool {
+	if name == "" || name[0] == '.' {
+		return false
+	}
+	for i := range len(name) {
+		if name[i] == '~' || name[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // isHFSDot reports whether name is "."+want once the code points that HFS+

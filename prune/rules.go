@@ -21,6 +21,9 @@ const (
 	KeySince   = "meta:prune:since"
 )
 
+// keyObjectMaxSize is a setting of the peer; here large values stay in the store.
+const keyObjectMaxSize = "meta:sqlite:object-max-size"
+
 // What setup writes when it has made a new metadata store.
 const (
 	DefaultMaxKeys = "10000"
@@ -144,7 +147,7 @@ func CheckConfig(key, value string, others map[string]string) (warning string, e
 		if value != "true" && value != "false" {
 			return "", refuse(meta.Invalid(fmt.Sprintf("%q", value), "neither true nor false", ""), "git meta config "+key+" true")
 		}
-	case "meta:sqlite:object-max-size", "local:meta:sqlite:object-max-size":
+	case keyObjectMaxSize, "local:" + keyObjectMaxSize:
 		if _, err := meta.ParseSize(value); err != nil {
 			return "", refuse(err, "")
 		}
@@ -154,6 +157,12 @@ func CheckConfig(key, value string, others map[string]string) (warning string, e
 		}
 	}
 	return "", nil
+}
+
+// HoldsString reports whether key is a setting that [CheckConfig] reads as a string.
+func HoldsString(key string) bool {
+	return slices.Contains(ruleKeys, key) || key == serialize.KeyShortTargets ||
+		key == keyObjectMaxSize || key == "local:"+keyObjectMaxSize
 }
 
 // hintFor says how to switch a rule off where somebody tried a zero, else nothing.

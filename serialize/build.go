@@ -39,9 +39,13 @@ type builder struct {
 	fresh bool       // tip is zero: nothing to clear
 	solo  func(meta.Target) bool
 
-	root  string // path of the target being collected
-	group []op
-	upper []op // edits above the targets, and of targets that share folders
+	last    meta.Target // of the change before, with its base path and group root
+	base    string
+	at      string
+	root    string // path of the target being collected
+	group   []op
+	scratch []op
+	upper   []op // edits above the targets, and of targets that share folders
 }
 
 func newBuilder(ctx context.Context, rd *gitdb.Reader, w *gitdb.Writer, tip gitdb.Hash) *builder {
@@ -58,16 +62,26 @@ func (b *builder) groupRoot(t meta.Target) string {
 	if (t.Type == meta.Branch || t.Type == meta.ChangeID) && !b.solo(t) {
 		return ""
 	}
-	return t.BasePath()
+	return b.base
+}
+
+// expect makes room for n keys.
+func (b *builder) expect(n int) {
+	b.ed.keys = slices.Grow(b.ed.keys, n)
+	b.rows = slices.Grow(b.rows, n)
 }
 
 // add takes one change. Changes of one target must follow each other.
 func (b *builder) add(c change) error {
-	base := c.Target.BasePath()
+	if c.Target != b.last || b.base == "" {
+		b.last, b.base = c.Target, c.Target.BasePath()
+		b.at = b.groupRoot(c.Target)
+	}
+	base := b.base
 	k := meta.KeyPath(base, c.Key)
 	i := int32(len(b.ed.keys))
 	e := keyEdit{KeyRef: c.KeyRef, path: k}
-	var ops []op
+	ops := b.scratch[:0]
 	if !b.fresh {
 		ops = appendClears(ops, base, k, c.Key, i)
 		for _, alias := range b.look.aliases(c.Target) {
@@ -86,14 +100,14 @@ func (b *builder) add(c change) error {
 	}
 	b.ed.keys = append(b.ed.keys, e)
 	b.rows = append(b.rows, c.rec != nil && !c.leave)
-	root := b.groupRoot(c.Target)
-	if root != b.root {
+	b.scratch = ops
+	if b.at != b.root {
 		if err := b.flush(); err != nil {
 			return err
 		}
-		b.root = root
+		b.root = b.at
 	}
-	if root == "" {
+	if b.at == "" {
 		// blobs go out at once; what is kept until the end is their ids
 		for j := range ops {
 			if ops[j].kind == opPut && ops[j].mode == modeBlob && b.fresh {

@@ -65,20 +65,17 @@ func (s *source) choose(force bool) error {
 		out.mode = fromAll
 	}
 	out.base.FilterSet = s.fil.ID()
+	if out.mode != fromCursor {
+		s.rules = true // any may have changed
+		return nil
+	}
 	changes, err := s.tx.ChangesSince(out.base.Log)
 	if err != nil {
 		return err
 	}
 	for _, c := range changes {
-		if c.Target == meta.ProjectTarget && strings.HasPrefix(c.Key, "meta:prune:") {
-			s.rules = true
-		}
-	}
-	if out.mode != fromCursor {
-		return nil
-	}
-	for _, c := range changes {
 		s.keys = append(s.keys, c.KeyRef)
+		s.rules = s.rules || c.Target == meta.ProjectTarget && strings.HasPrefix(c.Key, "meta:prune:")
 	}
 	for k := range out.publish {
 		s.keys = append(s.keys, k)
@@ -143,6 +140,9 @@ func (s *source) feedAll(b *builder) error {
 		return err
 	}
 	bar.Start("Serializing keys", int(n))
+	if only == nil {
+		b.expect(int(n))
+	}
 	defer bar.Done()
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()

@@ -68,6 +68,17 @@ func dropRepeats(ops []op, from int) []op {
 	if len(ops)-from < 2 {
 		return ops
 	}
+	repeated := false
+	if len(ops)-from <= 8 {
+		for i := from; i < len(ops) && !repeated; i++ {
+			for j := from; j < i; j++ {
+				repeated = repeated || ops[j].path == ops[i].path
+			}
+		}
+		if !repeated {
+			return ops
+		}
+	}
 	seen := make(map[string]int, len(ops)-from)
 	out := ops[:from]
 	for _, o := range ops[from:] {

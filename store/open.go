@@ -67,7 +67,7 @@ func (o Options) pragmas() []string {
 	}
 	p := []string{"_pragma=" + cache, "_pragma=" + sync}
 	if runtime.GOOS != "windows" { // a mapped file cannot be truncated or renamed there
-		p = append(p, "_pragma=mmap_size(268435456)")
+		p = append(p, "_pragma=mmap_size(67108864)")
 	}
 	return append(p, "_txlock=immediate")
 }
@@ -170,7 +170,7 @@ func OpenRead(ctx context.Context, path string, o Options) (*DB, error) {
 }
 
 func openRead(ctx context.Context, path string, o Options, mode ...string) (db *DB, err error) {
-	name, err := dsn(path, append(mode, "_pragma=cache_size(-16384)", "_pragma=mmap_size(268435456)")...)
+	name, err := dsn(path, append(mode, "_pragma=cache_size(-16384)", "_pragma=mmap_size(67108864)")...)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (q Query) spans() []span {
 		base = " AND m.is_promised = 0"
 	}
 	if q.Publishable {
-		base += " AND m.source_ref IS NULL"
+		base += " AND +m.source_ref IS NULL"
 	}
 	var targets []span
 	switch t := q.Target; {

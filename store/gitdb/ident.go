@@ -17,7 +17,8 @@ type Ident struct {
 	Name, Email string
 	When        time.Time // with its zone
 
-	raw string
+	raw    string // what it was parsed from
+	parsed bool
 }
 
 // Unknown is the name and address of somebody git knows nothing about.
@@ -32,7 +33,7 @@ func (a Ident) Equal(b Ident) bool {
 func (a Ident) String() string { return string(a.append(nil)) }
 
 func (a Ident) append(dst []byte) []byte {
-	if a.raw != "" {
+	if a.parsed {
 		if p := parseIdent(a.raw); p.Equal(a) {
 			return append(dst, a.raw...)
 		}
@@ -62,7 +63,7 @@ func zone(t time.Time) string {
 func ParseIdent(s string) Ident { return parseIdent(s) }
 
 func parseIdent(s string) Ident {
-	id := Ident{raw: s, When: time.Unix(0, 0).UTC()}
+	id := Ident{raw: s, parsed: true, When: time.Unix(0, 0).UTC()}
 	open, end := strings.IndexByte(s, '<'), strings.LastIndexByte(s, '>')
 	if open < 0 || end < open {
 		id.Name = s

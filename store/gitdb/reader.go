@@ -155,14 +155,14 @@ func (rd *Reader) Close() error {
 
 // Read returns an object.
 func (rd *Reader) Read(ctx context.Context, id Hash) (ObjectType, []byte, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err
+	}
 	if c, ok := rd.added(id); ok {
 		return c.typ, c.data, nil
 	}
 	if c, ok := rd.trees.get(id); ok {
 		return c.typ, c.data, nil
-	}
-	if err := ctx.Err(); err != nil {
-		return 0, nil, err
 	}
 	typ, data, err := ObjectType(0), []byte(nil), errTryAll
 	if p, off := rd.findPacked(id); p != nil {
@@ -201,14 +201,14 @@ func (rd *Reader) Header(ctx context.Context, id Hash) (ObjectType, int64, error
 }
 
 func (rd *Reader) header(ctx context.Context, id Hash, fetch bool) (ObjectType, int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, 0, err
+	}
 	if c, ok := rd.added(id); ok {
 		return c.typ, int64(len(c.data)), nil
 	}
 	if c, ok := rd.trees.get(id); ok {
 		return c.typ, int64(len(c.data)), nil
-	}
-	if err := ctx.Err(); err != nil {
-		return 0, 0, err
 	}
 	if p, off := rd.findPacked(id); p != nil {
 		if t, n, err := p.header(off); err == nil {

@@ -96,7 +96,9 @@ func TestRefs(t *testing.T) {
 		if !errors.Is(err, ErrBrokenRef) || !strings.Contains(err.Error(), "refs/meta/broken") {
 			t.Errorf("broken %q: %v", text, err)
 		}
-		if err := r.UpdateRef(t.Context(), "refs/meta/broken", c[0], ZeroHash, "x"); !errors.Is(err, ErrBrokenRef) {
+		// Git repairs some of these.
+		err = r.UpdateRef(t.Context(), "refs/meta/broken", c[0], ZeroHash, "x")
+		if id, rerr := r.Ref(t.Context(), "refs/meta/broken"); err == nil && (rerr != nil || id != c[0]) || err != nil && !errors.Is(err, ErrBrokenRef) {
 			t.Errorf("update of broken %q: %v", text, err)
 		}
 	}
@@ -293,7 +295,6 @@ func TestResolveCommit(t *testing.T) {
 		}
 	}
 }
-
 
 var emptyTree = HashObject(TreeObject, nil).String()
 

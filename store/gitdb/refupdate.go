@@ -64,10 +64,16 @@ func (r *Repo) changeRef(ctx context.Context, name, line string, new, old Hash, 
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		err := r.Git(ctx, args...).StdinString(line).Run()
 		var ge *GitError
-		if !errors.As(err, &ge) {
-			return err // done, cancelled, or no git
+		if err != nil && !errors.As(err, &ge) {
+			return err // cancelled, or no git
 		}
 		real, cur, rerr := r.resolveRef(ctx, name)
+		if err == nil {
+			if errors.Is(rerr, ErrBrokenRef) {
+				return rerr // git passes over some broken files
+			}
+			return nil
+		}
 		switch {
 		case errors.Is(rerr, ErrRefNotFound):
 			cur = ZeroHash
@@ -78,6 +84,10 @@ func (r *Repo) changeRef(ctx context.Context, name, line string, new, old Hash, 
 			return nil
 		}
 		if cur != old && !(new.IsZero() && old.IsZero()) {
+			return &Error{Op: "update ref", Path: name, Err: ErrRefMoved}
+		}
+		// Moved away and back again since git looked.
+		if !old.IsZero() && strings.Contains(ge.Message(), "expected "+old.String()) {
 			return &Error{Op: "update ref", Path: name, Err: ErrRefMoved}
 		}
 		if cur.IsZero() {

@@ -1,0 +1,96 @@
+package cmd_test
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// canMount reports whether a script can mount a file system of its own, out of sight of
+// everybody else.
+var canMount = sync.OnceValue(func() bool {
+	return os.Geteuid() == 0 && exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt").Run() == nil
+})
+
+// hasSetpriv reports whether root can run a program to which permissions apply.
+var hasSetpriv = sync.OnceValue(func() bool {
+	return exec.Command("setpriv", "--bounding-set", "-dac_override,-dac_read_search", "true").Run() == nil
+})
+
+// treeEntry is a line of git ls-tree -r -l.
+type treeEntry struct {
+	path string
+	size int64
+}
+
+func lsTree(ts *testscript.TestScript, rev string) []treeEntry {
+	c := exec.Command("git", "ls-tree", "-r", "-l", "-z", rev)
+	c.Dir = ts.MkAbs(".")
+	out, err := c.Output()
+	if err != nil {
+		ts.Fatalf("git ls-tree %s: %v", rev, err)
+	}
+	var entries []treeEntry
+	for line := range strings.SplitSeq(string(out), "\x00") {
+		info, path, ok := strings.Cut(line, "\t")
+		if !ok {
+			continue
+		}
+		size, err := strconv.ParseInt(strings.Fields(info)[3], 10, 64)
+		ts.Check(err)
+		entries = append(entries, treeEntry{path, size})
+	}
+	return entries
+}
+
+// between checks that n is args[1], or lies between args[1] and args[2].
+func between(ts *testscript.TestScript, neg bool, name string, args []string, count func(rev string) int64) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: %s REV MIN [MAX]", name)
+	}
+	low, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	high := low
+	if len(args) == 3 {
+		high, err = strconv.ParseInt(args[2], 10, 64)
+		ts.Check(err)
+	}
+	if n := count(args[0]); n < low || n > high {
+		ts.Fatalf("%d %s in %s, want %s", n, name, args[0], strings.Join(args[1:], " to "))
+	}
+}
+
+// cmdBytes: bytes REV MIN [MAX] checks the size of all blobs of a tree, each path counted.
+func cmdBytes(ts *testscript.TestScript, neg bool, args []string) {
+	between(ts, neg, "bytes", args, func(rev string) int64 {
+		sum := int64(0)
+		for _, e := range lsTree(ts, rev) {
+			sum += e.size
+		}
+		return sum
+	})
+}
+
+// cmdKeys: keys REV MIN [MAX] checks how many keys a tree holds: values, lists and sets.
+func cmdKeys(ts *testscript.TestScript, neg bool, args []string) {
+	between(ts, neg, "keys", args, func(rev string) int64 {
+		keys := map[string]bool{}
+		for _, e := range lsTree(ts, rev) {
+			parts := strings.Split(e.path, "/")
+			for i, part := range parts {
+				if part == "__tombstones" {
+					break
+				}
+				if part == "__value" || part == "__list" && i == len(parts)-2 || part == "__set" {
+					keys[strings.Join(parts[:i+1], "/")] = true
+					break
+				}
+			}
+		}
+		return int64(len(keys))
+	})
+}

@@ -1,0 +1,109 @@
+// Package store keeps metadata in SQLite: fast to write, fast to ask. The file is
+// git-meta.sqlite in the repository's common git directory. The Rust git-meta 0.1.13
+// ("the peer") uses the same file at the same time, so that the schema is its schema,
+// version 6 (PRAGMA user_version), and everything here keeps to what the peer can read:
+// only TEXT and INTEGER values, valid UTF-8, its type and operation names, no VACUUM
+// (children name their row by its implicit rowid).
+//
+// Times are milliseconds since 1970-01-01 UTC. Text compares byte by byte.
+//
+// # Shared tables
+//
+//	metadata(target_type, target_value, key, value, value_type, last_timestamp,
+//	    is_git_ref, is_promised, source_ref, promised_commit)
+//	    UNIQUE(target_type, target_value, key); ordinary rowid table
+//
+// One row for each key. target_value is empty for the project. value_type is string, list
+// or set. value is, for a string, its JSON form (only '"', '\' and bytes below 0x20 are
+// escaped), or with is_git_ref = 1 the id of the git blob that holds it; for a list or
+// set it is "[]". This program always writes is_git_ref = 0. last_timestamp is the time
+// of the last write. is_promised = 1: the key is known from history and has no value
+// here (value empty, type string, time 0; promised_commit names the commit that has it).
+// source_ref names the ref of a side remote: such a row is read, never published, and
+// becomes ours (NULL) when it is edited.
+//
+//	list_values(metadata_id, value, timestamp, is_git_ref)
+//
+// The entries of lists: raw text. The order is timestamp, then rowid. A string that
+// became a list is an entry with timestamp 0.
+//
+//	set_values(metadata_id, member_id, value, timestamp) UNIQUE(metadata_id, member_id)
+//
+// The members of sets: raw text; member_id is its git blob id (SHA-1).
+//
+//	tombstones(tombstone_type, target_type, target_value, key, entry_id, value,
+//	    timestamp, email) UNIQUE(tombstone_type, target_type, target_value, key, entry_id)
+//
+// Removals. tombstone_type is metadata (a key; entry_id empty), set_member (entry_id is the
+// member id, value its text) or list_entry (entry_id is the entry's name in a tree).
+//
+//	metadata_log(target_type, target_value, key, value, value_type, operation, email,
+//	    timestamp)
+//
+// One record for each change, in rowid order. operation is set, rm, push, pop, list_rm,
+// set_add or set_rm. value is that of the row; for a string of more than 1024 bytes the
+// git blob id of its text; empty for rm.
+//
+//	sync_state(id = 1, last_materialized)
+//
+// The peer's only synchronisation mark: it takes records with a later timestamp for
+// unpublished. Edits stamped by the clock are therefore lifted above it. This program
+// itself goes by positions in the log (x_cursor), never by times.
+//
+//	tree_stats(tree_oid PRIMARY KEY, key_count, byte_size, last_used)
+//
+// A cache of what trees hold; either number may be NULL. Rows may go at any time.
+//
+// # What a change writes
+//
+//	change       row              children             tombstones written / dropped            log
+//	Set          upsert, string   all deleted          - / metadata, set_member                set
+//	ListPush     upsert, list     entry appended       - / metadata                            push
+//	ListPop      time             last equal deleted   list_entry / metadata                   pop
+//	ListRemove   time             entry deleted        list_entry / metadata                   list_rm
+//	SetAdd       upsert, set      member upserted      - / metadata, that set_member           set_add
+//	SetRemove    time             member deleted       set_member / metadata                   set_rm
+//	Remove       deleted          all deleted          metadata, explicit / list_entry         rm
+//	Clear        deleted          all deleted          metadata, explicit / list_entry, set_member   rm
+//	Put          upsert           replaced             - / metadata                            set
+//
+// Every change sets is_promised = 0 and source_ref = NULL and ends the key's withheld
+// entry.
+//
+// # Tables of this program
+//
+// Their names start with x_; the peer leaves them alone. They name rows by target and
+// key, never by rowid. There are no triggers.
+//
+//	x_cursor(ref, commit_oid, log_rowid, log_fingerprint, filter_set, prune_checked, seq)
+//	    PRIMARY KEY(ref, commit_oid)
+//
+// The commit at ref holds everything in the store up to the log record log_rowid, under
+// the filter rules with the id filter_set; prune_checked says whether the auto-prune
+// rules have been checked on it. log_fingerprint (see [Position]) tells whether the
+// record is still the same one. A cursor is written before the ref moves and counts once
+// the ref is at commit_oid; seq orders the cursors of a ref. Whoever deletes the record
+// at a cursor moves the cursor to the newest record before it in the same transaction.
+//
+//	x_withheld(target_type, target_value, key, edit_time, why)
+//	    PRIMARY KEY(target_type, target_value, key) WITHOUT ROWID
+//
+// Keys for which store and tree differ on purpose; why is one of pruned, too-big,
+// unclear (a row, not in the tree), local, swept (in the tree, no row). edit_time is the
+// row's last_timestamp at that moment: another time there means that the peer has
+// written the row since.
+//
+//	x_explicit(target_type, target_value, key, timestamp)
+//	    PRIMARY KEY(target_type, target_value, key) WITHOUT ROWID
+//
+// Somebody removed the key knowingly. It counts while the key's tombstone has the same
+// timestamp; the peer may have replaced the tombstone.
+//
+// # Files and transactions
+//
+// The file is in WAL mode, set when it is created. Writers start with BEGIN IMMEDIATE
+// and wait up to 5 s for one another. Creating, migrating (versions 1 to 5) and
+// repairing happen in one such transaction that reads user_version again. A reader
+// creates nothing; in a folder that cannot be written a cleanly closed file is opened
+// as immutable.
+package store

@@ -77,7 +77,7 @@ func axes() []*axis {
 }
 
 func runConfigPrune(ctx context.Context, a *app) error {
-	if !a.InTTY || !a.ErrTTY {
+	if !a.InTTY {
 		return failf("git meta config meta:prune:max-keys 10000", "config:prune: asks questions and needs a terminal; use git meta config")
 	}
 	if _, err := a.repo(ctx); err != nil {

@@ -231,11 +231,7 @@ func printLocal(a *app, o localPruneOptions, res *prune.LocalResult) {
 		}
 	}
 	if n := len(res.Unpublished); n > 0 {
-		what := "stay, because their values are not published (git meta serialize publishes them)"
-		if o.force {
-			what = "go although their values are not published"
-		}
-		a.Errf("note: %s %s:", ui.Plural(n, "key", "keys"), what)
+		a.Errf("note: %s:", unpublishedText(n, o.force))
 		for i, k := range res.Unpublished {
 			if i == listedUnpublished && !o.verbose {
 				a.Errf("  … and %d more; --verbose names them", n-i)
@@ -263,6 +259,17 @@ func printLocal(a *app, o localPruneOptions, res *prune.LocalResult) {
 	default:
 		a.confirm("Pruned %d rows.", rows)
 	}
+}
+
+func unpublishedText(n int, force bool) string {
+	keys, stay, they := ui.Plural(n, "key", "keys"), "stays because it is", "it"
+	if n > 1 {
+		stay, they = "stay because they are", "them"
+	}
+	if force {
+		return keys + " with values that are not published, deleted all the same"
+	}
+	return keys + " " + stay + " not published (git meta serialize publishes " + they + ")"
 }
 
 func localPruneJSON(o localPruneOptions, res *prune.LocalResult) *ui.Object {

@@ -139,8 +139,8 @@ func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	out := ts.Stdout()
 	git := func(stdin io.Reader, args ...string) []byte {
-		c := exec.Command("git", args...)
-		c.Dir, c.Stdin = ts.MkAbs("."), stdin
+		c := gitCommand(ts, args...)
+		c.Stdin = stdin
 		b, err := c.Output()
 		if err != nil {
 			ts.Fatalf("git %s: %v", args[0], err)

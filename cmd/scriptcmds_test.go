@@ -21,6 +21,18 @@ var hasSetpriv = sync.OnceValue(func() bool {
 	return exec.Command("setpriv", "--bounding-set", "-dac_override,-dac_read_search", "true").Run() == nil
 })
 
+// gitCommand runs git as the script would.
+func gitCommand(ts *testscript.TestScript, args ...string) *exec.Cmd {
+	c := exec.Command("git", args...)
+	c.Dir, c.Env = ts.MkAbs("."), os.Environ()
+	for _, name := range []string{"HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_DIR"} {
+		if v := ts.Getenv(name); v != "" {
+			c.Env = append(c.Env, name+"="+v)
+		}
+	}
+	return c
+}
+
 // treeEntry is a line of git ls-tree -r -l.
 type treeEntry struct {
 	path string
@@ -28,9 +40,7 @@ type treeEntry struct {
 }
 
 func lsTree(ts *testscript.TestScript, rev string) []treeEntry {
-	c := exec.Command("git", "ls-tree", "-r", "-l", "-z", rev)
-	c.Dir = ts.MkAbs(".")
-	out, err := c.Output()
+	out, err := gitCommand(ts, "ls-tree", "-r", "-l", "-z", rev).Output()
 	if err != nil {
 		ts.Fatalf("git ls-tree %s: %v", rev, err)
 	}

@@ -49,7 +49,8 @@ func (Auto) Check(ctx context.Context, env *serialize.Env, tx *store.Tx, m seria
 	if !s.HasKeys || r.MaxSize > 0 && !s.HasBytes {
 		return false, false, nil, nil
 	}
-	if s, err = addDelta(ctx, rd, s, m.Delta, r.MaxSize > 0); err != nil {
+	s.HasBytes = s.HasBytes && r.MaxSize > 0
+	if s, err = addDelta(ctx, rd, s, m.Delta); err != nil {
 		return false, false, nil, err
 	}
 	me := newMeasurer(rd, tx, r)
@@ -62,14 +63,13 @@ func (Auto) Check(ctx context.Context, env *serialize.Env, tx *store.Tx, m seria
 }
 
 // addDelta returns the measurement of a tree from that of the one it was made from.
-func addDelta(ctx context.Context, rd *gitdb.Reader, s store.Stats, d serialize.Delta, sizes bool) (store.Stats, error) {
+func addDelta(ctx context.Context, rd *gitdb.Reader, s store.Stats, d serialize.Delta) (store.Stats, error) {
 	s.Keys += d.Keys
-	s.HasBytes = s.HasBytes && sizes
 	if !s.HasBytes {
 		s.Bytes = 0
 		return s, nil
 	}
-	s.Bytes += d.Added
+	s.Bytes += d.Added - d.Gone
 	for _, id := range d.Removed {
 		_, n, err := rd.Header(ctx, id)
 		if err != nil {
@@ -90,14 +90,13 @@ func (Auto) Prune(ctx context.Context, env *serialize.Env, from serialize.Commit
 	if err != nil {
 		return nil, err
 	}
-	c := cut{env: env, rd: rd, from: from}
+	c := &cut{env: env, rd: rd, from: from, stats: map[string]store.Stats{}}
 	var r Rules
 	err = env.DB.View(ctx, func(tx *store.Tx) error {
 		if r = rulesOf(env, tx); !r.Active() {
 			return nil
 		}
-		c.plan, c.stats, err = planAuto(ctx, env, rd, tx, r, from)
-		return err
+		return c.planAuto(ctx, tx, r)
 	})
 	if err != nil {
 		return nil, err
@@ -106,13 +105,6 @@ func (Auto) Prune(ctx context.Context, env *serialize.Env, from serialize.Commit
 		return nil, c.checked(ctx)
 	}
 	c.msg = r.message(c.plan)
-	total := c.stats[from.Tree.String()]
-	c.after = func(tree gitdb.Hash, d serialize.Delta) map[string]store.Stats {
-		if s, err := addDelta(ctx, rd, total, d, total.HasBytes); err == nil {
-			c.stats[tree.String()] = s
-		}
-		return c.stats
-	}
 	commit, err := c.execute(ctx)
 	if err != nil || commit.IsZero() {
 		return nil, err
@@ -137,52 +129,68 @@ func (r Rules) message(p *plan) string {
 	return b.String()
 }
 
-// planAuto measures the tree and, if it passes a maximum, decides what goes; a nil plan
-// means that nothing does.
-func planAuto(ctx context.Context, env *serialize.Env, rd *gitdb.Reader, tx *store.Tx, r Rules, from serialize.Committed) (*plan, map[string]store.Stats, error) {
-	me := newMeasurer(rd, tx, r)
-	total, err := me.measure(ctx, from.Tree, 0)
+// planAuto measures the tree and, if it passes a maximum, decides what goes; without a
+// plan nothing does.
+func (c *cut) planAuto(ctx context.Context, tx *store.Tx, r Rules) error {
+	over, err := c.over(ctx, tx, r)
+	if err != nil || !over {
+		return err
+	}
+	if c.inv, err = datedInventory(ctx, c.rd, tx, c.from, 0, r.MaxSize > 0); err != nil {
+		return err
+	}
+	for id, s := range c.inv.stats {
+		c.stats[id.String()] = s
+	}
+	c.stats[c.from.Tree.String()] = c.inv.total
+	if !r.exceeded(c.inv.total.Keys-c.inv.alien, c.inv.total.Bytes) {
+		return nil
+	}
+	p := choose(c.inv, r.MinKeys, r.MinSize)
+	unpublished, err := unpublishedTombstones(ctx, c.env, c.rd, c.inv)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	total.HasKeys, total.HasBytes = true, r.MaxSize > 0
-	me.found[from.Tree.String()] = total
-	f, err := me.foreign(ctx, from.Tree)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !r.exceeded(total.Keys-f.Keys, total.Bytes) {
-		return nil, me.found, nil
-	}
-	inv, err := takeInventory(ctx, rd, from.Tree, r.MaxSize > 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	head, err := rd.Commit(ctx, from.Commit)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := inv.date(ctx, rd, tx, from.Commit, head.Committer.When.Unix()*1000+999); err != nil {
-		return nil, nil, err
-	}
-	p := choose(inv, r.MinKeys, r.MinSize)
-	unpublished, err := unpublishedTombstones(ctx, env, rd, inv)
-	if err != nil {
-		return nil, nil, err
-	}
-	p.dropTombstones(inv, func(t *tombstone) bool {
+	p.dropTombstones(c.inv, func(t *tombstone) bool {
 		return !(p.survives && t.time >= p.oldest) && !unpublished[t.path]
 	})
-	if !r.worthwhile(env, inv, p, total) || p.empty() {
-		return nil, me.found, nil
+	if r.worthwhile(c.env, c.inv, p) && !p.empty() {
+		c.plan = p
 	}
-	return p, me.found, nil
+	return nil
+}
+
+// over reports whether the tree may pass a maximum: surely not, by the cache or by a
+// walk, or else the inventory tells. Where the store holds more keys than the maximum
+// the walk is left out, since the inventory will be needed.
+func (c *cut) over(ctx context.Context, tx *store.Tx, r Rules) (bool, error) {
+	me := newMeasurer(c.rd, tx, r)
+	s, ok := me.cached(c.from.Tree)
+	if !ok {
+		if r.MaxSize > 0 {
+			return true, nil // sizes cost as much to measure as to take down
+		}
+		rows, _, err := tx.Counts()
+		if err != nil {
+			return false, err
+		}
+		hidden, err := tx.CountWithheld(store.Pruned, store.TooBig, store.Unclear)
+		if err != nil || rows-hidden > r.MaxKeys {
+			return true, err
+		}
+		if s, err = me.measure(ctx, c.from.Tree, 0); err != nil {
+			return false, err
+		}
+		c.stats = me.found
+	}
+	f, err := me.foreign(ctx, c.from.Tree)
+	return r.exceeded(s.Keys-f.Keys, s.Bytes), err
 }
 
 // worthwhile decides the case that what can't be pruned fills the room between floor and
 // maximum: such a rule would prune at every serialize. Then the maximum is compared with
 // what can be pruned, alone (design §6).
-func (r Rules) worthwhile(env *serialize.Env, inv *inventory, p *plan, total store.Stats) bool {
+func (r Rules) worthwhile(env *serialize.Env, inv *inventory, p *plan) bool {
 	project, droppable, droppableBytes := int64(0), int64(0), int64(0)
 	for _, k := range inv.keys {
 		if k.Target.Type == meta.Project {
@@ -201,8 +209,8 @@ func (r Rules) worthwhile(env *serialize.Env, inv *inventory, p *plan, total sto
 				KeyMaxKeys, r.MaxKeys, KeyMinKeys, r.MinKeys, project)
 		}
 	}
-	if r.MaxSize > 0 && total.Bytes > r.MaxSize {
-		fixed := total.Bytes - droppableBytes
+	if r.MaxSize > 0 && inv.total.Bytes > r.MaxSize {
+		fixed := inv.total.Bytes - droppableBytes
 		for _, t := range p.tombs {
 			fixed -= t.bytes
 		}

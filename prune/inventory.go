@@ -16,10 +16,11 @@ import (
 // item is one key of a published tree.
 type item struct {
 	meta.KeyRef
-	paths  []string // blobs of its value
-	bytes  int64    // their sizes
-	time   int64    // edit time, ms
-	hasRow bool
+	paths   []string // blobs of its value that stand at unusual paths
+	entries int64    // tree entries that count as keys
+	bytes   int64    // sizes of the blobs of its value
+	time    int64    // edit time, ms
+	row     int64    // rowid in the store, 0: no row
 }
 
 // tombstone is one tombstone blob of a published tree.
@@ -35,14 +36,10 @@ type tombstone struct {
 type inventory struct {
 	keys  []item // ordered by target type, value, key
 	tombs []tombstone
-	other int64 // bytes of README, markers and entries that can't be read as keys
-}
-
-// part is what one subtree holds.
-type part struct {
-	keys  []item
-	tombs []tombstone
-	other int64
+	total store.Stats                // all keys and bytes, as the peer counts them
+	alien int64                      // keys in total that are under unknown target types
+	whole map[meta.Target]int        // targets that hold nothing but keys, and how many
+	stats map[gitdb.Hash]store.Stats // of the folders of the fan-out
 }
 
 // takeInventory reads the whole tree; sizes says whether blob sizes are wanted.
@@ -50,118 +47,147 @@ func takeInventory(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash, sizes
 	var parts []*part
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
+	add := func(known bool) *part {
+		p := newPart(rd, sizes, known)
+		parts = append(parts, p)
+		return p
+	}
+	here := add(true)
 	// one job per folder of the second level: the fan-out of a target type
-	var split func(id gitdb.Hash, prefix string, depth int) error
-	split = func(id gitdb.Hash, prefix string, depth int) error {
-		entries, err := rd.Tree(ctx, id)
+	split := func(top gitdb.TreeEntry) error {
+		entries, err := rd.Tree(ctx, top.Hash)
 		if err != nil {
 			return err
 		}
-		here := &part{}
-		parts = append(parts, here)
+		known := meta.TargetType(top.Name).Known()
+		level := add(known)
 		for _, e := range entries {
-			path := prefix + e.Name
-			switch {
-			case e.Mode != modeTree:
-				if err := here.add(ctx, rd, serialize.Leaf{Path: path, Mode: e.Mode, Hash: e.Hash}, sizes); err != nil {
+			path := top.Name + "/" + e.Name
+			level.count(e)
+			if e.Mode != modeTree {
+				if err := level.leaf(ctx, path, e); err != nil {
 					return err
 				}
-			case depth == 0:
-				if err := split(e.Hash, path+"/", 1); err != nil {
-					return err
-				}
-			default:
-				p := &part{}
-				parts = append(parts, p)
-				g.Go(func() error {
-					return serialize.WalkSubtree(gctx, rd, e.Hash, path+"/", func(l serialize.Leaf) error {
-						return p.add(gctx, rd, l, sizes)
-					})
-				})
+				continue
 			}
+			p := add(known)
+			p.folder = e.Hash
+			g.Go(func() error {
+				if top.Name == string(meta.Commit) {
+					return p.commits(gctx, e.Hash, path)
+				}
+				return p.subtree(gctx, e.Hash, path)
+			})
 		}
 		return nil
 	}
-	err := split(tree, "", 0)
+	entries, err := rd.Tree(ctx, tree)
+	for _, e := range entries {
+		here.count(e)
+		if e.Mode == modeTree {
+			err = split(e)
+		} else {
+			err = here.leaf(ctx, e.Name, e)
+		}
+		if err != nil {
+			break
+		}
+	}
 	if werr := g.Wait(); err == nil {
 		err = werr
 	}
 	if err != nil {
 		return nil, err
 	}
-	inv := &inventory{}
+	return join(parts, sizes), nil
+}
+
+// join puts the parts together and orders the keys.
+func join(parts []*part, sizes bool) *inventory {
+	n, nt := 0, 0
+	for _, p := range parts {
+		n, nt = n+len(p.keys), nt+len(p.tombs)
+	}
+	inv := &inventory{keys: make([]item, 0, n), tombs: make([]tombstone, 0, nt),
+		whole: map[meta.Target]int{}, stats: map[gitdb.Hash]store.Stats{}}
+	inv.total = store.Stats{HasKeys: true, HasBytes: sizes}
 	for _, p := range parts {
 		inv.keys = append(inv.keys, p.keys...)
 		inv.tombs = append(inv.tombs, p.tombs...)
-		inv.other += p.other
-	}
-	inv.merge()
-	return inv, nil
-}
-
-// add files one blob.
-func (p *part) add(ctx context.Context, rd *gitdb.Reader, l serialize.Leaf, sizes bool) error {
-	size := int64(0)
-	if sizes && l.Mode&0o170000 != 0o160000 {
-		var err error
-		if _, size, err = rd.Header(ctx, l.Hash); err != nil {
-			return err
+		inv.total.Keys += p.total.Keys
+		inv.total.Bytes += p.total.Bytes
+		if !p.known {
+			inv.alien += p.total.Keys
+		}
+		for _, t := range p.whole {
+			inv.whole[t.Target] = t.keys
+		}
+		if !p.folder.IsZero() {
+			p.total.HasKeys, p.total.HasBytes = true, sizes
+			inv.stats[p.folder] = p.total
 		}
 	}
-	d, err := l.Decode()
-	if err != nil {
-		p.other += size
-		return nil
+	byKey := func(a, b item) int { return a.KeyRef.Compare(b.KeyRef) }
+	if !slices.IsSortedFunc(inv.keys, byKey) {
+		slices.SortStableFunc(inv.keys, byKey)
 	}
-	switch d.Kind {
-	case meta.PathValue, meta.PathEntry, meta.PathMember:
-		if n := len(p.keys); n == 0 || p.keys[n-1].KeyRef != d.KeyRef {
-			p.keys = append(p.keys, item{KeyRef: d.KeyRef})
-		}
-		k := &p.keys[len(p.keys)-1]
-		k.paths = append(k.paths, l.Path)
-		k.bytes += size
-	case meta.PathTombstone, meta.PathMemberTombstone, meta.PathEntryTombstone:
-		p.tombs = append(p.tombs, tombstone{TreePath: d, path: l.Path, hash: l.Hash, bytes: size, time: -1})
-	default:
-		p.other += size
-	}
-	return nil
-}
-
-// merge orders the keys and joins what the walk met in pieces.
-func (inv *inventory) merge() {
-	slices.SortStableFunc(inv.keys, func(a, b item) int { return a.KeyRef.Compare(b.KeyRef) })
 	out := inv.keys[:0]
 	for _, k := range inv.keys {
-		if n := len(out); n > 0 && out[n-1].KeyRef == k.KeyRef {
-			out[n-1].paths = append(out[n-1].paths, k.paths...)
-			out[n-1].bytes += k.bytes
+		if n := len(out); n > 0 && out[n-1].KeyRef == k.KeyRef { // one key met at two spellings
+			o := &out[n-1]
+			o.paths = append(o.paths, k.paths...)
+			o.bytes, o.entries = o.bytes+k.bytes, o.entries+k.entries
 			continue
 		}
 		out = append(out, k)
 	}
 	inv.keys = out
+	return inv
 }
 
-// date fills in the edit times: from the rows, else from the history of tip, else the
-// tip's author date. Times after latest count as latest; it is in ms.
-func (inv *inventory) date(ctx context.Context, rd *gitdb.Reader, tx *store.Tx, tip gitdb.Hash, latest int64) error {
-	i := 0
-	for row, err := range tx.KeyTimes() {
-		if err != nil {
-			return err
+// datedInventory takes the inventory of the tip's tree and fills in the edit times: from
+// the rows, else from the history of the tip, else its author date. Times after latest
+// (ms) or, without it, after the tip's committer date count as that.
+func datedInventory(ctx context.Context, rd *gitdb.Reader, tx *store.Tx, from serialize.Committed, latest int64, sizes bool) (*inventory, error) {
+	g, gctx := errgroup.WithContext(ctx)
+	var inv *inventory
+	g.Go(func() (err error) {
+		inv, err = takeInventory(gctx, rd, from.Tree, sizes)
+		return err
+	})
+	var rows []store.KeyTime
+	g.Go(func() error {
+		for row, err := range tx.KeyTimes() {
+			if err != nil {
+				return err
+			}
+			rows = append(rows, row)
 		}
-		for i < len(inv.keys) && inv.keys[i].KeyRef.Compare(row.KeyRef) < 0 {
-			i++
-		}
-		if i < len(inv.keys) && inv.keys[i].KeyRef == row.KeyRef {
-			inv.keys[i].time, inv.keys[i].hasRow = row.Time, true
+		return nil
+	})
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	head, err := rd.Commit(ctx, from.Commit)
+	if err != nil {
+		return nil, err
+	}
+	return inv, inv.date(ctx, rd, tx, from.Commit, rows, max(latest, head.Committer.When.Unix()*1000+999))
+}
+
+func (inv *inventory) date(ctx context.Context, rd *gitdb.Reader, tx *store.Tx, tip gitdb.Hash, rows []store.KeyTime, latest int64) error {
+	at := make(map[meta.KeyRef]int32, len(inv.keys))
+	for i := range inv.keys {
+		at[inv.keys[i].KeyRef] = int32(i)
+	}
+	for _, row := range rows {
+		if i, ok := at[row.KeyRef]; ok {
+			inv.keys[i].time, inv.keys[i].row = row.Time, row.ID
 		}
 	}
 	want := map[meta.KeyRef]bool{}
 	for _, k := range inv.keys {
-		if !k.hasRow && k.Target.Type != meta.Project {
+		if k.row == 0 && k.Target.Type != meta.Project {
 			want[k.KeyRef] = true
 		}
 	}
@@ -188,7 +214,7 @@ func (inv *inventory) date(ctx context.Context, rd *gitdb.Reader, tx *store.Tx, 
 	}
 	for i := range inv.keys {
 		k := &inv.keys[i]
-		if !k.hasRow {
+		if k.row == 0 {
 			k.time = of(k.KeyRef)
 		}
 		k.time = min(k.time, latest)

@@ -9,7 +9,6 @@ import (
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/serialize"
 	"github.com/git-meta/git-meta-go/store"
-	"github.com/git-meta/git-meta-go/store/gitdb"
 )
 
 // ErrNoWindow: neither --since nor meta:prune:since says what is old.
@@ -83,7 +82,7 @@ func Manual(ctx context.Context, env *serialize.Env, o ManualOptions) (*ManualRe
 	if err != nil {
 		return nil, err
 	}
-	c := cut{env: env, rd: rd}
+	c := &cut{env: env, rd: rd, stats: map[string]store.Stats{}}
 	err = env.DB.View(ctx, func(tx *store.Tx) error {
 		w, err := readWindow(tx, o.Since, env.Clock(), o.Force)
 		if err != nil {
@@ -96,8 +95,7 @@ func Manual(ctx context.Context, env *serialize.Env, o ManualOptions) (*ManualRe
 			return err
 		}
 		c.from = *from
-		c.plan, err = planManual(ctx, rd, tx, *from, w.cutoff.UnixMilli(), pending)
-		return err
+		return c.planManual(ctx, tx, w.cutoff.UnixMilli(), pending)
 	})
 	if err != nil || res.NoTree {
 		return res, err
@@ -128,18 +126,11 @@ func Manual(ctx context.Context, env *serialize.Env, o ManualOptions) (*ManualRe
 }
 
 // planManual drops what was edited before cutoff (ms).
-func planManual(ctx context.Context, rd *gitdb.Reader, tx *store.Tx, from serialize.Committed, cutoff int64, pending map[meta.KeyRef]bool) (*plan, error) {
-	inv, err := takeInventory(ctx, rd, from.Tree, true)
-	if err != nil {
-		return nil, err
+func (c *cut) planManual(ctx context.Context, tx *store.Tx, cutoff int64, pending map[meta.KeyRef]bool) (err error) {
+	if c.inv, err = datedInventory(ctx, c.rd, tx, c.from, cutoff, true); err != nil {
+		return err
 	}
-	head, err := rd.Commit(ctx, from.Commit)
-	if err != nil {
-		return nil, err
-	}
-	if err := inv.date(ctx, rd, tx, from.Commit, max(head.Committer.When.Unix()*1000+999, cutoff)); err != nil {
-		return nil, err
-	}
+	inv := c.inv
 	p := &plan{}
 	for i := range inv.keys {
 		k := &inv.keys[i]
@@ -152,5 +143,6 @@ func planManual(ctx context.Context, rd *gitdb.Reader, tx *store.Tx, from serial
 		}
 	}
 	p.dropTombstones(inv, func(t *tombstone) bool { return t.time < cutoff && !pending[t.KeyRef] })
-	return p, nil
+	c.plan = p
+	return nil
 }

@@ -78,16 +78,35 @@ func (p *plan) dropTombstones(inv *inventory, goes func(*tombstone) bool) {
 
 func (p *plan) empty() bool { return len(p.drop) == 0 && len(p.tombs) == 0 }
 
-// paths returns the blobs that go.
-func (p *plan) paths() []string {
-	var out []string
+// cuts says how the plan is carried out on the tree: commits that lose all they hold go
+// as a whole. The delta is what those hold.
+func (p *plan) cuts(inv *inventory) (c serialize.Cuts, d serialize.Delta) {
+	n := map[meta.Target]int{}
 	for _, k := range p.drop {
-		out = append(out, k.paths...)
+		n[k.Target]++
+	}
+	for t, keys := range n {
+		if inv.whole[t] == keys {
+			c.Targets = append(c.Targets, t)
+		} else {
+			n[t] = 0
+		}
+	}
+	for _, k := range p.drop {
+		switch {
+		case n[k.Target] > 0:
+			d.Keys -= k.entries
+			d.Gone += k.bytes
+		case k.paths != nil:
+			c.Paths = append(c.Paths, k.paths...)
+		default:
+			c.Keys = append(c.Keys, k.KeyRef)
+		}
 	}
 	for _, t := range p.tombs {
-		out = append(out, t.path)
+		c.Paths = append(c.Paths, t.path)
 	}
-	return out
+	return c, d
 }
 
 // cut is a prune commit to be made.
@@ -95,10 +114,10 @@ type cut struct {
 	env   *serialize.Env
 	rd    *gitdb.Reader
 	from  serialize.Committed
+	inv   *inventory
 	plan  *plan
 	msg   string
-	stats map[string]store.Stats // measurements worth keeping
-	after func(newTree gitdb.Hash, d serialize.Delta) map[string]store.Stats
+	stats map[string]store.Stats // measurements worth keeping, by tree
 }
 
 // execute writes the tree without what the plan drops, notes the dropped keys as withheld
@@ -110,7 +129,8 @@ func (c *cut) execute(ctx context.Context) (gitdb.Hash, error) {
 		return gitdb.Hash{}, err
 	}
 	defer w.Abort()
-	tree, delta, err := serialize.Cut(ctx, c.rd, w, c.from.Tree, c.plan.paths())
+	cuts, whole := c.plan.cuts(c.inv)
+	tree, delta, err := serialize.Cut(ctx, c.rd, w, c.from.Tree, cuts)
 	if err != nil {
 		return gitdb.Hash{}, err
 	}
@@ -128,11 +148,11 @@ func (c *cut) execute(ctx context.Context) (gitdb.Hash, error) {
 	if err := w.Finish(ctx); err != nil {
 		return gitdb.Hash{}, err
 	}
-	stats := c.stats
-	if c.after != nil {
-		stats = c.after(tree, delta)
+	delta.Keys, delta.Gone = delta.Keys+whole.Keys, delta.Gone+whole.Gone
+	if s, err := addDelta(ctx, c.rd, c.inv.total, delta); err == nil {
+		c.stats[tree.String()] = s
 	}
-	err = c.env.DB.Update(ctx, func(tx *store.Tx) error { return c.propose(tx, commit, stats) })
+	err = c.env.DB.Update(ctx, func(tx *store.Tx) error { return c.propose(tx, commit) })
 	if err != nil {
 		return gitdb.Hash{}, err
 	}
@@ -143,7 +163,7 @@ func (c *cut) execute(ctx context.Context) (gitdb.Hash, error) {
 }
 
 // propose writes the cursor of the prune commit and what it withholds.
-func (c *cut) propose(tx *store.Tx, commit gitdb.Hash, stats map[string]store.Stats) error {
+func (c *cut) propose(tx *store.Tx, commit gitdb.Hash) error {
 	cur := c.from.Cursor
 	if err := tx.TrimCursors(c.from.Ref, c.from.Commit.String()); err != nil {
 		return err
@@ -152,28 +172,27 @@ func (c *cut) propose(tx *store.Tx, commit gitdb.Hash, stats map[string]store.St
 	if err := tx.PutCursor(cur); err != nil {
 		return err
 	}
-	var pruned []meta.KeyRef
-	for _, k := range c.plan.drop {
-		if k.hasRow {
-			pruned = append(pruned, k.KeyRef)
+	rows := make([]int64, 0, len(c.plan.drop))
+	sorted := slices.Clone(c.plan.drop)
+	slices.SortFunc(sorted, func(a, b *item) int { return a.KeyRef.Compare(b.KeyRef) })
+	for _, k := range sorted {
+		if k.row != 0 {
+			rows = append(rows, k.row)
 		} else if err := tx.DeleteWithheld(k.KeyRef); err != nil { // local-pruned: it leaves the tree too
 			return err
 		}
 	}
-	if err := tx.WithholdPruned(pruned); err != nil {
+	if err := tx.WithholdRows(rows); err != nil {
 		return err
 	}
 	for _, k := range c.plan.tooBig {
-		if k.hasRow {
+		if k.row != 0 {
 			if err := tx.PutWithheld(store.Withheld{KeyRef: k.KeyRef, EditTime: k.time, Why: store.TooBig}); err != nil {
 				return err
 			}
 		}
 	}
-	if len(stats) > 0 {
-		return tx.PutTreeStats(stats)
-	}
-	return nil
+	return tx.PutTreeStats(c.stats)
 }
 
 // checked notes that the tip needs no prune.

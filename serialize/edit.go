@@ -69,6 +69,7 @@ type keyEdit struct {
 type Delta struct {
 	Keys    int64        // __value, __list and __set entries
 	Added   int64        // bytes of blobs put in
+	Gone    int64        // bytes of blobs taken out that are not in Removed
 	Removed []gitdb.Hash // blobs taken out, once per path
 }
 
@@ -194,9 +195,11 @@ func (d *dirEdit) cleared(o gitdb.TreeEntry) bool {
 		if c.class == clearEntries && !meta.IsEntryName(o.Name) {
 			continue
 		}
-		k := &d.keys[c.key]
-		k.changed = true
-		k.had = k.had || c.value
+		if c.key >= 0 {
+			k := &d.keys[c.key]
+			k.changed = true
+			k.had = k.had || c.value
+		}
 		return true
 	}
 	return false

@@ -195,34 +195,41 @@ func (r *run) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var base store.Cursor
+	if v != nil {
+		base = store.Cursor{Ref: mainRef, Commit: tip.String(), Log: v.at, FilterSet: r.fil.ID()}
+		if !r.o.DryRun {
+			if base.Log, err = carryOut(ctx, env, r.rd, v); err != nil {
+				return err
+			}
+			r.res.Loaded += len(v.load)
+			// what was loaded may hold filter rules: they are in force at once
+			err = env.DB.View(ctx, func(tx *store.Tx) error {
+				dests, err = r.destinations(tx)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range r.fil.Problems {
+		env.Warnf("%v; what its pattern covers is not published", p)
+	}
 	for _, d := range dests {
 		out := &output{dest: d, ref: env.LocalRef(d)}
 		if d != meta.MainDestination {
 			if r.tips[out.ref], err = env.tip(ctx, out.ref); err != nil {
 				return err
 			}
+		} else if v != nil {
+			out.publish, out.base = v.publish, base
 		}
 		out.tip = r.tips[out.ref]
 		if out.tree, err = treeOf(ctx, r.rd, out.tip); err != nil {
 			return fmt.Errorf("%s: %w", out.ref, err)
 		}
 		r.outs = append(r.outs, out)
-	}
-	if v == nil {
-		return nil
-	}
-	pos := v.at
-	if !r.o.DryRun {
-		if pos, err = carryOut(ctx, env, r.rd, v); err != nil {
-			return err
-		}
-		r.res.Loaded += len(v.load)
-	}
-	for _, out := range r.outs {
-		if out.dest == meta.MainDestination {
-			out.publish = v.publish
-			out.base = store.Cursor{Ref: out.ref, Commit: tip.String(), Log: pos, FilterSet: r.fil.ID()}
-		}
 	}
 	return nil
 }
@@ -235,9 +242,6 @@ func (r *run) destinations(tx *store.Tx) ([]string, error) {
 		return nil, err
 	}
 	r.fil = meta.NewFilter(texts)
-	for _, p := range r.fil.Problems {
-		r.env.Warnf("%v; what its pattern covers is not published", p)
-	}
 	dests := r.fil.Destinations()
 	refs, err := tx.CursorRefs()
 	if err != nil {

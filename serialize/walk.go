@@ -34,9 +34,10 @@ func (l Leaf) Decode() (meta.TreePath, error) {
 	return p, nil
 }
 
-// walkLeaves calls fn for every blob below the tree id, which stands at prefix (with a
-// final slash unless empty), in git's order.
-func walkLeaves(ctx context.Context, rd *gitdb.Reader, id gitdb.Hash, prefix string, base int, fn func(Leaf) error) error {
+// walkFolders calls leaf for every blob below the tree id, which stands at prefix (with a
+// final slash unless empty), in git's order, and folder, if there is one, for every entry
+// on the way.
+func walkFolders(ctx context.Context, rd *gitdb.Reader, id gitdb.Hash, prefix string, base int, folder func(gitdb.TreeEntry), leaf func(Leaf) error) error {
 	if id == zero {
 		return nil
 	}
@@ -49,10 +50,13 @@ func walkLeaves(ctx context.Context, rd *gitdb.Reader, id gitdb.Hash, prefix str
 	}
 	base = markedBase(entries, prefix, base)
 	for _, e := range entries {
+		if folder != nil {
+			folder(e)
+		}
 		if e.Mode == modeTree {
-			err = walkLeaves(ctx, rd, e.Hash, prefix+e.Name+"/", base, fn)
+			err = walkFolders(ctx, rd, e.Hash, prefix+e.Name+"/", base, folder, leaf)
 		} else {
-			err = fn(Leaf{prefix + e.Name, e.Mode, e.Hash, base})
+			err = leaf(Leaf{prefix + e.Name, e.Mode, e.Hash, base})
 		}
 		if err != nil {
 			return err
@@ -79,7 +83,7 @@ func markedBase(entries []gitdb.TreeEntry, prefix string, base int) int {
 
 // WalkTree calls fn for every blob of a metadata tree, in git's order.
 func WalkTree(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash, fn func(Leaf) error) error {
-	return walkLeaves(ctx, rd, tree, "", 0, fn)
+	return walkFolders(ctx, rd, tree, "", 0, nil, fn)
 }
 
 // leafDiff is a blob that two trees hold differently; the zero hash stands for absent.

@@ -168,7 +168,7 @@ func (tx *Tx) Set(k meta.KeyRef, value string, e Edit) error {
 			return err
 		}
 	}
-	encoded := meta.EncodeJSONString(value)
+	encoded := encodeString(value)
 	if _, err := tx.writeRow(st, encoded, meta.String, ms, nil); err != nil {
 		return err
 	}

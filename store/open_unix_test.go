@@ -14,16 +14,23 @@ import (
 // readAsOther reads a store in a child that may not write to its folder.
 func readAsOther(t *testing.T, path string) (string, error) {
 	t.Helper()
+	return asOther(t, "STORE_TEST_READ", path)
+}
+
+func asOther(t *testing.T, what, path string) (string, error) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "STORE_TEST_READ="+path, "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), what+"="+path, "GORACE=atexit_sleep_ms=0")
 	if os.Geteuid() == 0 {
 		bin := filepath.Join(filepath.Dir(filepath.Dir(path)), "bin")
-		data, err := os.ReadFile(os.Args[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(bin, data, 0o755); err != nil {
-			t.Fatal(err)
+		if _, err := os.Stat(bin); err != nil {
+			data, err := os.ReadFile(os.Args[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(bin, data, 0o755); err != nil {
+				t.Fatal(err)
+			}
 		}
 		cmd.Path, cmd.Dir = bin, "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -64,6 +71,12 @@ func TestReadOnlyFolder(t *testing.T) {
 	os.Chmod(dir, 0o555)
 	if out, err := readAsOther(t, path); err != nil || out != "value" {
 		t.Errorf("closed: got %q, %v", out, err)
+	}
+	if out, err := asOther(t, "STORE_TEST_WRITE", path); err == nil || !strings.Contains(out, path) || !strings.Contains(out, "read-only") {
+		t.Errorf("writing: got %q, %v", out, err)
+	}
+	if out, err := asOther(t, "STORE_TEST_WRITE", filepath.Join(dir, "new.sqlite")); err == nil || !strings.Contains(out, "new.sqlite: cannot be opened or created") {
+		t.Errorf("creating: got %q, %v", out, err)
 	}
 	if names, _ := os.ReadDir(dir); len(names) != 1 {
 		t.Errorf("left behind: %v", names)

@@ -25,7 +25,7 @@ func (tx *Tx) Put(k meta.KeyRef, v meta.Value, e Edit, o PutOptions) error {
 		if err := checkStorable(k, v.String); err != nil {
 			return err
 		}
-		encoded = meta.EncodeJSONString(v.String)
+		encoded = encodeString(v.String)
 		logged = logValue(v.String, encoded)
 	case meta.List, meta.Set:
 		if err := checkStorable(k, v.Items()...); err != nil {

@@ -243,13 +243,14 @@ const (
 type KeyTime struct {
 	meta.KeyRef
 	Time int64
+	ID   int64 // rowid
 }
 
 // KeyTimes yields the keys that can be published with their times, in no particular
 // order, from the covering index.
 func (tx *Tx) KeyTimes() iter.Seq2[KeyTime, error] {
 	return func(yield func(KeyTime, error) bool) {
-		each(tx, keyTimesSQL, nil, func(r *rows) KeyTime { return KeyTime{r.key(0), r.num(3)} }, yield)
+		each(tx, keyTimesSQL, nil, func(r *rows) KeyTime { return KeyTime{r.key(0), r.num(3), r.num(4)} }, yield)
 	}
 }
 

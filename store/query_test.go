@@ -222,9 +222,12 @@ func TestDecodeString(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", s, got, want)
 		}
 	}
-	for _, s := range []string{"a\nb", "\x00\x1f\x7f\u2028\"\\/", "😀\n"} {
+	for _, s := range []string{"", "plain", "a\nb", "\b\f\t\r\x01", "\x00\x1f\x7f\u2028\"\\/", "😀\n"} {
 		if got := decodeString(meta.EncodeJSONString(s)); got != s {
 			t.Errorf("got %q, want %q", got, s)
+		}
+		if got, want := encodeString(s), meta.EncodeJSONString(s); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

@@ -62,10 +62,10 @@ func ParseCommit(data []byte) (*Commit, error) {
 				return bad("bad parent line")
 			}
 			c.Parents = append(c.Parents, p)
-		case state == wantParent && key == "author":
+		case state == wantParent && key == "author" && ok:
 			c.Author = parseIdent(value)
 			state = wantCommitter
-		case state == wantCommitter && key == "committer":
+		case state == wantCommitter && key == "committer" && ok:
 			c.Committer = parseIdent(value)
 			state = wantHeader
 		case state == wantHeader && key != "" && ok:

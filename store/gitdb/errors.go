@@ -176,6 +176,22 @@ func (e *GitError) Message() string {
 	return last
 }
 
+// Hint returns the advice that comes with an error of this package, or "".
+func Hint(err error) string {
+	var e *Error
+	var l *LockError
+	var c *RefConflictError
+	switch {
+	case errors.As(err, &l):
+		return l.Hint()
+	case errors.As(err, &c):
+		return c.Hint()
+	case errors.As(err, &e):
+		return e.Hint
+	}
+	return ""
+}
+
 // shellQuote makes a word that can be pasted into a POSIX shell.
 func shellQuote(s string) string {
 	plain := s != ""

@@ -35,7 +35,7 @@ func (p *packWriter) finish(ctx context.Context) (path, keep string, err error) 
 		return "", "", err
 	}
 	if int64(len(p.ents)) > math.MaxUint32 {
-		return "", "", errors.New("write objects: too many for one pack")
+		return "", "", errors.New("too many objects for one pack")
 	}
 	sum, err := p.seal(ctx)
 	if err != nil {

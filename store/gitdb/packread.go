@@ -103,15 +103,15 @@ func (p *pack) read(off int64, bases *cache[baseKey]) (ObjectType, []byte, error
 	var typ ObjectType
 	var data []byte
 	for at := off; ; {
-		if len(chain) > 0 {
+		e, err := p.entry(at)
+		if err != nil {
+			return 0, nil, err
+		}
+		if len(chain) > 0 || e.typ == ofsDelta || e.typ == refDelta {
 			if b, ok := bases.get(baseKey{p, at}); ok {
 				typ, data = b.typ, b.data
 				break
 			}
-		}
-		e, err := p.entry(at)
-		if err != nil {
-			return 0, nil, err
 		}
 		if e.typ != ofsDelta && e.typ != refDelta {
 			if data, err = inflate(e.body, e.size); err != nil {
@@ -138,9 +138,7 @@ func (p *pack) read(off int64, bases *cache[baseKey]) (ObjectType, []byte, error
 		if err != nil {
 			return 0, nil, fmt.Errorf("%s.pack: %w at offset %d", p.base, err, s.off)
 		}
-		if i > 0 {
-			bases.add(baseKey{p, s.off}, typ, data)
-		}
+		bases.add(baseKey{p, s.off}, typ, data) // likely a base itself
 	}
 	return typ, data, nil
 }

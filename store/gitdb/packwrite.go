@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"fmt"
 	"hash/crc32"
 	"io"
 	"os"
@@ -217,7 +216,7 @@ func (p *packWriter) write() {
 		}
 		if p.ctx.Err() == nil {
 			if err := p.writeBatch(b); err != nil {
-				p.stop(fmt.Errorf("write objects: %w", err))
+				p.stop(err)
 			}
 		}
 		if b.written != nil {

@@ -206,6 +206,7 @@ func TestObjects(t *testing.T) {
 }
 
 func TestReaderRescan(t *testing.T) {
+	t.Parallel()
 	dir := history(t)
 	r := discover(t, dir)
 	rd, err := r.Objects(t.Context())
@@ -228,6 +229,7 @@ func TestReaderRescan(t *testing.T) {
 }
 
 func TestReaderPromisor(t *testing.T) {
+	t.Parallel()
 	dir := history(t)
 	git(t, dir, "config", "uploadpack.allowFilter", "true")
 	git(t, dir, "config", "uploadpack.allowAnySHA1InWant", "true")
@@ -252,6 +254,7 @@ func TestReaderPromisor(t *testing.T) {
 }
 
 func TestReaderReplaceRefs(t *testing.T) {
+	t.Parallel()
 	dir := history(t)
 	a, b := git(t, dir, "rev-parse", "HEAD:d0/f"), git(t, dir, "rev-parse", "HEAD:d1/f")
 	git(t, dir, "replace", a, b)
@@ -269,6 +272,7 @@ func TestReaderReplaceRefs(t *testing.T) {
 }
 
 func TestReaderDamage(t *testing.T) {
+	t.Parallel()
 	dir := history(t)
 	git(t, dir, "gc", "-q", "--aggressive", "--prune=now")
 	want := allObjects(t, dir)
@@ -305,7 +309,7 @@ func TestReaderDamage(t *testing.T) {
 	if n := read(good, goodIdx); n != 0 {
 		t.Fatalf("%d objects of the good pack fail", n)
 	}
-	for i := 12; i < len(good)-20; i += 1 + len(good)/150 {
+	for i := 12; i < len(good)-20; i += 1 + len(good)/60 {
 		bad := bytes.Clone(good)
 		bad[i] ^= 0x55
 		if read(bad, goodIdx) == 0 {
@@ -313,7 +317,7 @@ func TestReaderDamage(t *testing.T) {
 		}
 		read(append(bytes.Clone(good[:i]), good[len(good)-20:]...), goodIdx)
 	}
-	for i := 0; i < len(goodIdx); i += 1 + len(goodIdx)/150 {
+	for i := 0; i < len(goodIdx); i += 1 + len(goodIdx)/60 {
 		bad := bytes.Clone(goodIdx)
 		bad[i] ^= 0xff
 		read(good, bad)
@@ -356,6 +360,7 @@ func TestReaderDamage(t *testing.T) {
 type pack_ = pack
 
 func TestReaderOverlay(t *testing.T) {
+	t.Parallel()
 	rd, err := discover(t, newRepo(t)).Objects(t.Context())
 	must(err)
 	data := []byte("not on disk")
@@ -371,6 +376,7 @@ func TestReaderOverlay(t *testing.T) {
 }
 
 func TestParseTree(t *testing.T) {
+	t.Parallel()
 	dir := history(t)
 	rd, err := discover(t, dir).Objects(t.Context())
 	must(err)

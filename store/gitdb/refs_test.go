@@ -51,6 +51,7 @@ func checkRefs(t *testing.T, r *Repo, dir string) {
 }
 
 func TestRefs(t *testing.T) {
+	t.Parallel()
 	dir := newRepo(t)
 	c := newCommits(t, dir, 3)
 	for i, n := range []string{"refs/meta/a", "refs/meta/ab/c", "refs/heads/x", "refs/tags/t", "refs/metallic"} {
@@ -105,6 +106,7 @@ func TestRefs(t *testing.T) {
 }
 
 func TestUpdateRef(t *testing.T) {
+	t.Parallel()
 	dir := newRepo(t)
 	c := newCommits(t, dir, 3)
 	r := discover(t, dir)
@@ -186,6 +188,7 @@ func TestUpdateRef(t *testing.T) {
 }
 
 func TestUpdateRefRace(t *testing.T) {
+	t.Parallel()
 	dir := newRepo(t)
 	c := newCommits(t, dir, 21)
 	r := discover(t, dir)
@@ -234,6 +237,7 @@ func TestUpdateRefRace(t *testing.T) {
 }
 
 func TestResolveCommit(t *testing.T) {
+	t.Parallel()
 	dir := newRepo(t)
 	write(t, filepath.Join(dir, "f"), "x")
 	git(t, dir, "add", "f")

@@ -116,7 +116,9 @@ func (w *Writer) Put(t ObjectType, id Hash, data []byte) error {
 			return w.err
 		}
 	}
-	w.err = w.pack.put(t, id, data)
+	if err := w.pack.put(t, id, data); err != nil {
+		w.err = w.explain(err)
+	}
 	return w.err
 }
 
@@ -145,14 +147,19 @@ func (w *Writer) startPack() error {
 	w.pack = p
 	for _, o := range w.small {
 		if err := p.put(o.typ, o.id, o.data); err != nil {
-			return err
+			return w.explain(err)
 		}
 	}
 	return nil
 }
 
-// explain turns a refusal by the file system into ErrReadOnly.
+// explain says what was being done, except to a cancellation, and turns a
+// refusal by the file system into ErrReadOnly.
 func (w *Writer) explain(err error) error {
+	var known *Error
+	if errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	e := &Error{Op: "write objects", Path: w.repo.ObjectDir, Err: err}
 	if isReadOnly(err) {
 		e.Err = wrapped{ErrReadOnly, fmt.Errorf("%w: %w", ErrReadOnly, err)}
@@ -186,9 +193,9 @@ func (w *Writer) Finish(ctx context.Context) error {
 		err = w.writeLoose(ctx)
 	}
 	if err != nil {
-		w.err = err
+		w.err = w.explain(err)
 		w.Abort()
-		return err
+		return w.err
 	}
 	w.state, w.pack = finished, nil
 	w.forget()

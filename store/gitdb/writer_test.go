@@ -124,6 +124,7 @@ func TestWriter(t *testing.T) {
 }
 
 func TestWriterSkipsExisting(t *testing.T) {
+	t.Parallel()
 	dir := newRepo(t)
 	r := discover(t, dir)
 	files := func() string { return git(t, dir, "count-objects") }
@@ -163,6 +164,7 @@ func TestWriterSkipsExisting(t *testing.T) {
 }
 
 func TestWriterAbort(t *testing.T) {
+	t.Parallel()
 	dir := newRepo(t)
 	r := discover(t, dir)
 	rd, err := r.Objects(t.Context())
@@ -224,6 +226,7 @@ func TestWriterAbort(t *testing.T) {
 }
 
 func TestStaleKeep(t *testing.T) {
+	t.Parallel()
 	dir := newRepo(t)
 	pack := filepath.Join(dir, ".git/objects/pack")
 	host, _ := os.Hostname()

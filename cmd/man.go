@@ -22,8 +22,8 @@ func WriteManPage(w io.Writer, date string) error {
 	manFlags(&b, root.PersistentFlags())
 	manFlags(&b, root.Flags())
 	b.WriteString(".SH COMMANDS\n")
-	for _, c := range root.Commands() {
-		if !c.Hidden {
+	for _, e := range table() {
+		if c, _, err := root.Find([]string{e.name}); err == nil && !c.Hidden {
 			manCommand(&b, c)
 		}
 	}

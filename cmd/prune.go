@@ -8,6 +8,7 @@ import (
 	"github.com/git-meta/git-meta-go/cmd/internal/ui"
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/prune"
+	"github.com/git-meta/git-meta-go/serialize"
 	"github.com/spf13/cobra"
 )
 
@@ -49,7 +50,7 @@ func runPrune(ctx context.Context, a *app, o pruneOptions) error {
 	if err := a.checkWindow(ctx, o.since); err != nil {
 		return noWindow(err, "prune")
 	}
-	env, err := a.env(ctx)
+	env, err := a.pruneEnv(ctx, o.dryRun)
 	if err != nil {
 		return err
 	}
@@ -64,6 +65,19 @@ func runPrune(ctx context.Context, a *app, o pruneOptions) error {
 	}
 	printManual(a, o, res)
 	return nil
+}
+
+// pruneEnv returns what the prune commands work on. A dry run only reads, and without a
+// store none is created: then DB is nil.
+func (a *app) pruneEnv(ctx context.Context, dryRun bool) (*serialize.Env, error) {
+	has, err := a.hasStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if has {
+		return a.dryEnv(ctx, dryRun)
+	}
+	return a.envOf(ctx, nil)
 }
 
 // checkWindow refuses a window that makes no sense before anything is created.
@@ -199,7 +213,7 @@ func runLocalPrune(ctx context.Context, a *app, o localPruneOptions) error {
 			return noWindow(err, "local-prune")
 		}
 	}
-	env, err := a.env(ctx)
+	env, err := a.pruneEnv(ctx, o.dryRun)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"git-meta": func() { os.Exit(cmd.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"peak":     peak,
 	})
 }
 
@@ -43,6 +44,8 @@ func TestScript(t *testing.T) {
 				return os.Getenv("GIT_META_PEER") != "", nil
 			case "root":
 				return os.Geteuid() == 0, nil
+			case "reftable":
+				return hasReftable(), nil
 			case "tmpfs":
 				return canMount(), nil
 			case "unprivileged":
@@ -58,6 +61,7 @@ func TestScript(t *testing.T) {
 			"keys":    cmdKeys,
 			"many":    cmdMany,
 			"repo":    cmdRepo,
+			"sql":     cmdSQL,
 			"tree":    cmdTree,
 		},
 	})

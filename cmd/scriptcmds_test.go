@@ -1,6 +1,8 @@
 package cmd_test
 
 import (
+	"database/sql"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -8,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	_ "modernc.org/sqlite"
 )
 
 // canMount reports whether a script can mount a file system of its own, out of sight of
@@ -19,6 +23,13 @@ var canMount = sync.OnceValue(func() bool {
 // hasSetpriv reports whether root can run a program to which permissions apply.
 var hasSetpriv = sync.OnceValue(func() bool {
 	return exec.Command("setpriv", "--bounding-set", "-dac_override,-dac_read_search", "true").Run() == nil
+})
+
+// hasReftable reports whether git can keep refs in a reftable (2.45).
+var hasReftable = sync.OnceValue(func() bool {
+	c := exec.Command("git", "init", "-h")
+	out, _ := c.CombinedOutput() // exit code 129
+	return strings.Contains(string(out), "--ref-format") || strings.Contains(string(out), "--[no-]ref-format")
 })
 
 // gitCommand runs git as the script would.
@@ -103,4 +114,32 @@ func cmdKeys(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return int64(len(keys))
 	})
+}
+
+// cmdSQL: sql FILE STATEMENT runs a statement on a store and prints its rows, with tabs.
+func cmdSQL(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sql FILE STATEMENT")
+	}
+	db, err := sql.Open("sqlite", "file:"+ts.MkAbs(args[0])+"?mode=rw&_pragma=busy_timeout(5000)")
+	ts.Check(err)
+	defer db.Close()
+	rows, err := db.Query(args[1])
+	ts.Check(err)
+	defer rows.Close()
+	columns, err := rows.Columns()
+	ts.Check(err)
+	for rows.Next() {
+		values, to := make([]sql.NullString, len(columns)), make([]any, len(columns))
+		for i := range values {
+			to[i] = &values[i]
+		}
+		ts.Check(rows.Scan(to...))
+		line := make([]string, len(values))
+		for i, v := range values {
+			line[i] = v.String
+		}
+		fmt.Fprintln(ts.Stdout(), strings.Join(line, "\t"))
+	}
+	ts.Check(rows.Err())
 }

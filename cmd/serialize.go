@@ -54,9 +54,14 @@ func runSerialize(ctx context.Context, a *app, o serializeOptions) error {
 			return nil
 		}
 	}
-	env, err := a.env(ctx)
+	env, err := a.serializeEnv(ctx, o.dryRun)
 	if err != nil {
 		return err
+	}
+	if env == nil {
+		a.note("the published tree is not loaded here yet; git meta serialize loads it")
+		a.printSerialized(o, &serialize.Result{}, nil)
+		return nil
 	}
 	warnings := a.collect(env, o.json)
 	if o.verbose {
@@ -71,6 +76,19 @@ func runSerialize(ctx context.Context, a *app, o serializeOptions) error {
 	}
 	a.printSerialized(o, res, *warnings)
 	return nil
+}
+
+// serializeEnv returns what serialize works on. A dry run only reads; it gets nil where
+// there is no store yet.
+func (a *app) serializeEnv(ctx context.Context, dryRun bool) (*serialize.Env, error) {
+	if !dryRun {
+		return a.env(ctx)
+	}
+	db, err := a.readStore(ctx)
+	if err != nil {
+		return nil, ignoreNoStore(err)
+	}
+	return a.envOf(ctx, db)
 }
 
 // nothingToSerialize reports whether a run would do nothing, without writing. Without

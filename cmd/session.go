@@ -172,11 +172,33 @@ func (a *app) namespace(ctx context.Context) (string, error) {
 
 // env returns what serialize and prune work on, with the store open for writing.
 func (a *app) env(ctx context.Context) (*serialize.Env, error) {
-	ns, err := a.namespace(ctx)
-	if err != nil {
+	if _, err := a.namespace(ctx); err != nil {
 		return nil, err
 	}
 	db, err := a.writeStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a.envOf(ctx, db)
+}
+
+// dryEnv is env; for a dry run an existing store is opened for reading only.
+func (a *app) dryEnv(ctx context.Context, dryRun bool) (*serialize.Env, error) {
+	if !dryRun {
+		return a.env(ctx)
+	}
+	db, err := a.readStore(ctx)
+	if errors.Is(err, meta.ErrNotFound) {
+		return a.env(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.envOf(ctx, db)
+}
+
+func (a *app) envOf(ctx context.Context, db *store.DB) (*serialize.Env, error) {
+	ns, err := a.namespace(ctx)
 	if err != nil {
 		return nil, err
 	}

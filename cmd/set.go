@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/git-meta/git-meta-go/cmd/internal/ui"
 	"github.com/git-meta/git-meta-go/meta"
@@ -111,7 +112,7 @@ func (a *app) readValue(name string) (string, error) {
 		return "", meta.Invalid(fmt.Sprintf("value file %q", name), "not valid UTF-8",
 			"values are text; store other data encoded, for example: base64 FILE | git meta set -F - TARGET KEY")
 	}
-	return string(data), nil
+	return unsafe.String(unsafe.SliceData(data), len(data)), nil // nobody else has data; a copy of a large value costs
 }
 
 // done says what was done to a key.

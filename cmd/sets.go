@@ -74,6 +74,9 @@ func runSetAdd(ctx context.Context, a *app, o memberOptions) error {
 	if err != nil {
 		return err
 	}
+	if r, _ := meta.ParseRule(o.member); isFilterKey(k) && len(r.Dests) == 0 {
+		a.note("keys that match are not published from now on; what has been published stays in the history")
+	}
 	a.done(o.json, "added", k)
 	return nil
 }

@@ -95,8 +95,11 @@ func table() []entry {
 		{"prune", groupPlumbing, "Drop old keys from the published tree", 0, newPruneCmd},
 		{"local-prune", groupPlumbing, "Drop old published keys from the local store", 0, newLocalPruneCmd},
 
+		{"setup", groupSetup, "Connect with the remote that .git-meta names", 0, newSetupCmd},
+		{"remote", groupSetup, "Add, list and remove remotes for metadata", 0, newRemoteCmd},
 		{"config", groupSetup, "Show or change the project's meta: settings", quick, newConfigCmd},
 		{"config:prune", groupSetup, "Ask for the auto-prune rules and save them", 0, newConfigPruneCmd},
+		{"teardown", groupSetup, "Remove the store and the refs of git-meta", 0, newTeardownCmd},
 
 		{"help", groupMore, "Show the help of a command", quick, newHelpCmd},
 		{"version", groupMore, "Show the version", quick, newVersionCmd},

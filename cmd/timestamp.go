@@ -33,5 +33,5 @@ func (a *app) timestamp(s string) (int64, error) {
 	case ms < time.Date(2005, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli():
 		a.warn("timestamp " + s + " is " + time.UnixMilli(ms).UTC().Format(time.RFC3339) + "; are these really milliseconds?")
 	}
-	return ms, nil
+	return max(ms, 1), nil // 0 would mean now
 }

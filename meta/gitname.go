@@ -7,12 +7,22 @@ import (
 
 // gitProtects reports whether git refuses name as a component of a tree path
 // (".git" in any spelling that git knows, "." and ".."), as `git fsck` does with
-// core.protectHFS and core.protectNTFS set. Such a name can't be published.
+// core.protectHFS and core.protectNTFS set. Such a name can't be published. Neither can
+// one that NTFS, where a backslash separates, takes for a path to .git or .gitmodules.
 func gitProtects(name string) bool {
 	if plainName(name) {
 		return false
 	}
-	return name == "." || name == ".." || isHFSDot(name, "git") || isNTFSDotGit(name)
+	if name == "." || name == ".." || isHFSDot(name, "git") || isNTFSDotGit(name) {
+		return true
+	}
+	modules := protectedFiles[0]
+	for _, rest, ok := strings.Cut(name, `\`); ok; _, rest, ok = strings.Cut(rest, `\`) {
+		if isNTFSDotGit(rest) || isNTFSDot(rest, modules.name, modules.short) {
+			return true
+		}
+	}
+	return false
 }
 
 // protectedFiles are names that git gives a meaning wherever they stand in a
@@ -40,13 +50,14 @@ func gitGivesMeaning(name string) bool {
 }
 
 // plainName reports whether name is certainly none of git's: it is ASCII, starts with
-// no dot and holds no '~', as all spellings of those names do or don't. Most are plain.
+// no dot and holds no '~' or backslash, as all spellings of those names do or don't. Most are
+// plain.
 func plainName(name string) bool {
 	if name == "" || name[0] == '.' {
 		return false
 	}
 	for i := range len(name) {
-		if name[i] == '~' || name[i] >= utf8.RuneSelf {
+		if c := name[i]; c == '~' || c == '\\' || c >= utf8.RuneSelf {
 			return false
 		}
 	}
@@ -61,7 +72,7 @@ func isHFSDot(name, want string) bool {
 		if hfsIgnores(r) {
 			continue
 		}
-		if r > utf8.RuneSelf {
+		if r >= utf8.RuneSelf {
 			return false
 		}
 		b.WriteRune(r)
@@ -82,7 +93,10 @@ func hfsIgnores(r rune) bool {
 
 func isNTFSDotGit(name string) bool {
 	for _, p := range []string{".git", "git~1"} {
-		if len(name) >= len(p) && strings.EqualFold(name[:len(p)], p) && ntfsEnds(name[len(p):]) {
+		if len(name) < len(p) || !strings.EqualFold(name[:len(p)], p) {
+			continue
+		}
+		if first, _, _ := strings.Cut(name[len(p):], `\`); ntfsEnds(first) {
 			return true
 		}
 	}
@@ -90,10 +104,10 @@ func isNTFSDotGit(name string) bool {
 }
 
 // ntfsEnds reports whether NTFS ignores rest at the end of a name: blanks and
-// dots, up to the end, a stream (':') or a directory separator.
+// dots, up to the end or a stream (':').
 func ntfsEnds(rest string) bool {
 	rest = strings.TrimLeft(rest, " .")
-	return rest == "" || rest[0] == ':' || rest[0] == '\\'
+	return rest == "" || rest[0] == ':'
 }
 
 func isNTFSDot(name, want, short string) bool {
@@ -105,7 +119,8 @@ func isNTFSDot(name, want, short string) bool {
 		name[6] == '~' && name[7] >= '1' && name[7] <= '4' && ntfsEnds(name[8:]) {
 		return true
 	}
-	// "GI7EBA~1", "GI7EB~10", …: a prefix of the hashed short name, '~', digits
+	// "GI7EBA~1", "GI7EB~10", … "~1000000": a prefix of the hashed short name, maybe
+	// empty, '~', digits
 	if len(name) < 8 {
 		return false
 	}
@@ -113,7 +128,7 @@ func isNTFSDot(name, want, short string) bool {
 	for i < 6 && strings.EqualFold(name[i:i+1], short[i:i+1]) {
 		i++
 	}
-	if i < 2 || name[i] != '~' {
+	if name[i] != '~' {
 		return false
 	}
 	j := i + 1

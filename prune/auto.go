@@ -77,6 +77,13 @@ func addDelta(ctx context.Context, rd *gitdb.Reader, s store.Stats, d serialize.
 		}
 		s.Bytes -= n
 	}
+	for _, id := range d.AddedBlobs {
+		_, n, err := rd.Header(ctx, id)
+		if err != nil {
+			return s, err
+		}
+		s.Bytes += n
+	}
 	return s, nil
 }
 

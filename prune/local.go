@@ -31,11 +31,20 @@ type LocalResult struct {
 
 // Local deletes rows from the store that were not edited since a date and whose value is
 // published. It writes no tombstone and touches no ref: the published tree keeps the keys,
-// and an edit starts from what is published. Project rows stay.
+// and an edit starts from what is published. Project rows stay. env.DB may be nil: then there
+// is no store, and nothing to prune.
 func Local(ctx context.Context, env *serialize.Env, o LocalOptions) (*LocalResult, error) {
 	res := &LocalResult{}
 	if o.SkipDate && !o.Force {
 		return nil, meta.Invalid("--skip-date", "every key of this store would go, whatever its age", "add --force if that is what you want")
+	}
+	if env.DB == nil {
+		if o.SkipDate {
+			return res, nil
+		}
+		w, err := readWindow(nil, o.Since, env.Clock(), o.Force)
+		res.Since, res.SinceFrom, res.Cutoff = w.text, w.from, w.cutoff
+		return res, err
 	}
 	rd, err := env.Repo.Objects(ctx)
 	if err != nil {

@@ -49,10 +49,13 @@ type window struct {
 }
 
 // readWindow takes the window from the flag or from the project. One that does not lie
-// in the past is refused unless force is set.
+// in the past is refused unless force is set. tx is nil where there is no store.
 func readWindow(tx *store.Tx, flag string, now time.Time, force bool) (window, error) {
 	w := window{text: flag, from: "--since"}
 	if flag == "" {
+		if tx == nil {
+			return w, ErrNoWindow
+		}
 		v, ok, err := tx.ProjectString(KeySince)
 		if err != nil {
 			return w, err
@@ -75,9 +78,15 @@ func readWindow(tx *store.Tx, flag string, now time.Time, force bool) (window, e
 
 // Manual drops from the published tree what was not edited since a date: keys, whole, and
 // tombstones. Project keys stay, and keys with an edit that is not serialized yet. Errors:
-// [ErrNoWindow]; meta.ErrInvalid for a window that makes no sense.
+// [ErrNoWindow]; meta.ErrInvalid for a window that makes no sense. env.DB may be nil: then
+// there is no store, and nothing to prune.
 func Manual(ctx context.Context, env *serialize.Env, o ManualOptions) (*ManualResult, error) {
 	res := &ManualResult{Ref: env.LocalRef(meta.MainDestination), ByType: map[meta.TargetType]int64{}}
+	if env.DB == nil {
+		w, err := readWindow(nil, o.Since, env.Clock(), o.Force)
+		res.Since, res.SinceFrom, res.Cutoff, res.NoTree = w.text, w.from, w.cutoff, true
+		return res, err
+	}
 	rd, err := env.Repo.Objects(ctx)
 	if err != nil {
 		return nil, err

@@ -36,6 +36,7 @@ type builder struct {
 	look  lookup
 	tip   gitdb.Hash // tree to start from, or zero
 	rows  []bool     // per key of ed.keys: it has a row
+	force []bool     // per key, if set: a removal to be told even if no path differs
 	fresh bool       // tip is zero: nothing to clear
 	solo  func(meta.Target) bool
 
@@ -177,6 +178,8 @@ func (b *builder) changed(first bool) (lines []line, times []keyTime) {
 		switch {
 		case b.rows[i] && first:
 			letter = 'A'
+		case b.force != nil && b.force[i]:
+			letter = 'D'
 		case !e.changed:
 		case b.rows[i] && e.had:
 			letter = 'M'

@@ -25,7 +25,9 @@ type source struct {
 	fil   *meta.Filter
 	out   *output
 	short bool // 1- and 2-byte targets may be published
-	look  *lookup
+
+	filterSet string
+	look      *lookup
 
 	keys    []meta.KeyRef // with fromCursor: the keys to write
 	rules   bool          // a prune rule changed
@@ -61,10 +63,10 @@ func (s *source) choose(force bool) error {
 	switch {
 	case !ok && out.tip == zero || force:
 		out.mode = fromScratch
-	case !ok || cur.FilterSet != s.fil.ID():
+	case !ok || cur.FilterSet != s.filterSet:
 		out.mode = fromAll
 	}
-	out.base.FilterSet = s.fil.ID()
+	out.base.FilterSet = s.filterSet
 	if out.mode != fromCursor {
 		s.rules = true // any may have changed
 		return nil

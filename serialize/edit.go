@@ -39,6 +39,7 @@ type op struct {
 	kind  opKind
 	class clearClass
 	value bool // the blob is (part of) a value, not a tombstone
+	have  bool // the blob is in the repository already; data is not set
 	mode  uint32
 	key   int32 // index into editor.keys, or -1
 	id    gitdb.Hash
@@ -67,10 +68,11 @@ type keyEdit struct {
 
 // Delta is how a tree differs in size from the tree it was made from.
 type Delta struct {
-	Keys    int64        // __value, __list and __set entries
-	Added   int64        // bytes of blobs put in
-	Gone    int64        // bytes of blobs taken out that are not in Removed
-	Removed []gitdb.Hash // blobs taken out, once per path
+	Keys       int64        // __value, __list and __set entries
+	Added      int64        // bytes of blobs put in
+	Gone       int64        // bytes of blobs taken out
+	AddedBlobs []gitdb.Hash // more blobs put in, once per path
+	Removed    []gitdb.Hash // more blobs taken out, once per path
 }
 
 // editor applies sorted edits to trees. Objects that the base does not hold at the same
@@ -261,7 +263,10 @@ func (d *dirEdit) leaf(name string, ops []op) {
 	d.takeOver(name, isDir)
 	d.dirty = true
 	d.out = append(d.out, gitdb.TreeEntry{Mode: last.mode, Name: name, Hash: last.id})
-	if last.mode == modeBlob {
+	switch {
+	case last.have:
+		d.delta.AddedBlobs = append(d.delta.AddedBlobs, last.id)
+	case last.mode == modeBlob:
 		d.delta.Added += int64(len(last.data))
 		d.err = d.put(blobObject, last.id, last.data)
 	}

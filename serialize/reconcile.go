@@ -44,7 +44,7 @@ type judge struct {
 }
 
 // reconcile compares the store with the tree of tip, which ref is at.
-func reconcile(ctx context.Context, env *Env, rd *gitdb.Reader, tx *store.Tx, ref string, tip gitdb.Hash, fil *meta.Filter) (*verdict, error) {
+func reconcile(ctx context.Context, env *Env, rd *gitdb.Reader, tx *store.Tx, ref string, tip gitdb.Hash, fil *meta.Filter, filterSet string) (*verdict, error) {
 	j := &judge{ctx: ctx, env: env, rd: rd, tx: tx, tip: tip, fil: fil,
 		v: &verdict{publish: map[meta.KeyRef]bool{}, odd: map[string]error{}}}
 	var err error
@@ -69,7 +69,7 @@ func reconcile(ctx context.Context, env *Env, rd *gitdb.Reader, tx *store.Tx, re
 		if err != nil {
 			return nil, err
 		}
-		if holds && ancestor && cur.FilterSet == fil.ID() {
+		if holds && ancestor && cur.FilterSet == filterSet {
 			return j.v, j.byDiff(from, cur.Log)
 		}
 	}

@@ -97,12 +97,17 @@ func Run(ctx context.Context, env *Env, o Options) (*Result, error) {
 
 // run is one attempt.
 type run struct {
-	env  *Env
-	o    Options
-	res  *Result
-	rd   *gitdb.Reader
-	w    *gitdb.Writer
-	fil  *meta.Filter
+	env *Env
+	o   Options
+	res *Result
+	rd  *gitdb.Reader
+	w   *gitdb.Writer
+	fil *meta.Filter
+	// short says whether 1- and 2-byte targets may be published; filterSet identifies
+	// everything that decides where keys go.
+	short     bool
+	filterSet string
+
 	outs []*output
 	tips map[string]gitdb.Hash // ref → commit
 }
@@ -189,7 +194,7 @@ func (r *run) prepare(ctx context.Context) error {
 				return err
 			}
 		}
-		v, err = reconcile(ctx, env, r.rd, tx, mainRef, tip, r.fil)
+		v, err = reconcile(ctx, env, r.rd, tx, mainRef, tip, r.fil, r.filterSet)
 		return err
 	})
 	if err != nil {
@@ -197,7 +202,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	var base store.Cursor
 	if v != nil {
-		base = store.Cursor{Ref: mainRef, Commit: tip.String(), Log: v.at, FilterSet: r.fil.ID()}
+		base = store.Cursor{Ref: mainRef, Commit: tip.String(), Log: v.at, FilterSet: r.filterSet}
 		if !r.o.DryRun {
 			if base.Log, err = carryOut(ctx, env, r.rd, v); err != nil {
 				return err
@@ -242,6 +247,13 @@ func (r *run) destinations(tx *store.Tx) ([]string, error) {
 		return nil, err
 	}
 	r.fil = meta.NewFilter(texts)
+	if r.short, err = shortAllowed(tx); err != nil {
+		return nil, err
+	}
+	r.filterSet = r.fil.ID()
+	if r.short {
+		r.filterSet += "+short"
+	}
 	dests := r.fil.Destinations()
 	refs, err := tx.CursorRefs()
 	if err != nil {
@@ -260,12 +272,8 @@ func (r *run) destinations(tx *store.Tx) ([]string, error) {
 // build makes the new trees and commits, in one snapshot of the store.
 func (r *run) build(ctx context.Context) error {
 	return r.env.DB.View(ctx, func(tx *store.Tx) error {
-		short, err := shortAllowed(tx)
-		if err != nil {
-			return err
-		}
 		for _, out := range r.outs {
-			s := &source{ctx: ctx, env: r.env, tx: tx, fil: r.fil, out: out, short: short}
+			s := &source{ctx: ctx, env: r.env, tx: tx, fil: r.fil, filterSet: r.filterSet, out: out, short: r.short}
 			if err := r.one(ctx, tx, s); err != nil {
 				return fmt.Errorf("serialize to %s: %w", out.ref, err)
 			}

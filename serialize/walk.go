@@ -116,36 +116,42 @@ func diffLeaves(ctx context.Context, rd *gitdb.Reader, a, b gitdb.Hash, prefix s
 		return err
 	}
 	base = max(markedBase(ea, prefix, base), markedBase(eb, prefix, base))
-	for len(ea) > 0 || len(eb) > 0 {
-		c := 0
-		switch {
-		case len(ea) == 0:
-			c = 1
-		case len(eb) == 0:
-			c = -1
-		default:
-			c = compareNames(ea[0].Name, ea[0].Mode == modeTree, eb[0].Name, eb[0].Mode == modeTree)
-		}
-		var x, y gitdb.TreeEntry
-		if c <= 0 {
-			x, ea = ea[0], ea[1:]
-		}
-		if c >= 0 {
-			y, eb = eb[0], eb[1:]
-		}
+	return pairEntries(ea, eb, func(x, y gitdb.TreeEntry) error {
 		if x.Hash == y.Hash && x.Mode == y.Mode {
-			continue
+			return nil
 		}
 		e := y
 		if e.Hash == zero {
 			e = x
 		}
 		if e.Mode == modeTree {
-			err = diffLeaves(ctx, rd, x.Hash, y.Hash, prefix+e.Name+"/", base, fn)
-		} else {
-			err = fn(leafDiff{Leaf{prefix + e.Name, e.Mode, e.Hash, base}, x.Hash, y.Hash})
+			return diffLeaves(ctx, rd, x.Hash, y.Hash, prefix+e.Name+"/", base, fn)
 		}
-		if err != nil {
+		return fn(leafDiff{Leaf{prefix + e.Name, e.Mode, e.Hash, base}, x.Hash, y.Hash})
+	})
+}
+
+// pairEntries calls fn for the entries of two folders in git's order, those of the same
+// name and kind (blob or folder) together; an entry that is missing is zero.
+func pairEntries(a, b []gitdb.TreeEntry, fn func(x, y gitdb.TreeEntry) error) error {
+	for len(a) > 0 || len(b) > 0 {
+		c := 0
+		switch {
+		case len(a) == 0:
+			c = 1
+		case len(b) == 0:
+			c = -1
+		default:
+			c = compareNames(a[0].Name, a[0].Mode == modeTree, b[0].Name, b[0].Mode == modeTree)
+		}
+		var x, y gitdb.TreeEntry
+		if c <= 0 {
+			x, a = a[0], a[1:]
+		}
+		if c >= 0 {
+			y, b = b[0], b[1:]
+		}
+		if err := fn(x, y); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,7 @@ package store
 type Cursor struct {
 	Ref, Commit  string
 	Log          Position
-	FilterSet    string // meta.Filter.ID of the rules
+	FilterSet    string // identifies the rules that decide where keys go
 	PruneChecked bool   // the auto-prune rules have been checked on the commit
 }
 

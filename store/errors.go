@@ -47,8 +47,9 @@ const (
 	codeCantOpen     = 14
 	codeNotADB       = 26
 	codeIOErrWrite   = codeIOErr | 3<<8
+	codeIOErrShmOpen = codeIOErr | 18<<8
 	codeIOErrShmSize = codeIOErr | 19<<8
-	codeReadOnlyDir  = codeReadOnly | 6<<8
+	codeIOErrShmMap  = codeIOErr | 21<<8
 )
 
 // code returns the SQLite result code in err's chain, 0 if there is none.

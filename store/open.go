@@ -152,13 +152,13 @@ func OpenRead(ctx context.Context, path string, o Options) (*DB, error) {
 		return db, err
 	}
 	switch p := primary(err); {
-	case p != codeReadOnly && p != codeCantOpen:
+	case p != codeReadOnly && p != codeCantOpen && !noSharedMemory(err):
 		return nil, openError(ctx, path, err)
 	case fileHasBytes(path + "-wal"):
 		// Only with shared memory can a log be read, and without the log the file is
 		// out of date.
 		return nil, &FileError{
-			Path: path, Err: fmt.Errorf("the last changes are in %s, which cannot be used in a read-only folder: %w", path+"-wal", ErrReadOnly),
+			Path: path, Err: fmt.Errorf("the last changes are in %s, which cannot be used in a folder that is read-only or full: %w", path+"-wal", ErrReadOnly),
 			Hint: "run git meta get project once as a user who may write to " + filepath.Dir(path),
 		}
 	}
@@ -167,6 +167,16 @@ func OpenRead(ctx context.Context, path string, o Options) (*DB, error) {
 		err = openError(ctx, path, err)
 	}
 	return db, err
+}
+
+// noSharedMemory reports whether err says that the file which WAL needs for locks cannot
+// be made or mapped: the disk is full, or the file system cannot do it.
+func noSharedMemory(err error) bool {
+	switch code(err) {
+	case codeIOErrShmOpen, codeIOErrShmSize, codeIOErrShmMap:
+		return true
+	}
+	return false
 }
 
 func openRead(ctx context.Context, path string, o Options, mode ...string) (db *DB, err error) {

@@ -22,7 +22,7 @@ type Row struct {
 type Record struct {
 	Row
 	Value meta.Value
-	// Cut: the string was longer than Query.NoLarge and only its beginning is here.
+	// Cut: the string was longer than Query.NoLarge and at most its beginning is here.
 	// Size is then the length in bytes of the text the row holds, else 0.
 	Cut  bool
 	Size int64
@@ -36,7 +36,7 @@ type Query struct {
 	Namespace   string          // the key itself, and the keys below it; byte by byte
 	Publishable bool            // only rows of our own, not those of a side remote
 	Promised    bool            // also promised rows, which have no value
-	NoLarge     int             // >0: cut longer strings to this many bytes
+	NoLarge     int             // >0: cut longer strings to this many bytes; above 1 MiB, or in a git blob, to nothing
 }
 
 // span is a part of a Query in the order of type, value, key; the spans of a query

@@ -120,7 +120,7 @@ func (tx *Tx) dropTombstones(k meta.KeyRef, kinds ...meta.TombstoneKind) error {
 	return nil
 }
 
-// keyTombstoneTime returns the time of the key's own tombstone, 0 if there is none.
+// tombstoneTime returns the time of one tombstone, 0 if there is none.
 func (tx *Tx) tombstoneTime(kind meta.TombstoneKind, k meta.KeyRef, name string) (int64, error) {
 	if err := tx.knowEmpties(); err != nil || tx.noTombstones {
 		return 0, err

@@ -215,7 +215,8 @@ func (e *Env) initialize(ctx context.Context, add *Added, origin string, u *undo
 	e.say(Step, fmt.Sprintf("Initializing %s on %s...", add.MainRef(), add.Name))
 	how, err := e.push(ctx, add.Remote, tip, gitdb.ZeroHash)
 	if err != nil && ctx.Err() == nil {
-		// The answer may have been lost, or somebody else was faster.
+		// The answer may have been lost, or somebody else was faster. The very same commit
+		// there is ours, or as good as.
 		refs, ierr := e.inspect(ctx, add.URL, add.Namespace)
 		switch {
 		case ierr != nil || refs.main.IsZero():

@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/git-meta/git-meta-go/serialize"
@@ -23,7 +24,7 @@ type Env struct {
 	Say func(Kind, string)
 	// Terminal shows the progress of the git program as it comes. Nil: there is no
 	// terminal, and git is asked for none.
-	Terminal interface{ Write([]byte) (int, error) }
+	Terminal io.Writer
 	// NoPrompt keeps git from asking for a user name or password: standard input is
 	// not a terminal.
 	NoPrompt bool

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,8 @@ func (e *Env) configure(ctx context.Context, r Remote, u *undo) error {
 	want := r.settings()
 	started := false
 	for _, s := range want {
-		if v := have[s[0]]; len(v) == 1 && v[0] == s[1] {
+		v := have[s[0]]
+		if len(v) == 1 && v[0] == s[1] || strings.HasSuffix(s[0], ".fetch") && slices.Contains(v, s[1]) {
 			continue
 		}
 		if !started {

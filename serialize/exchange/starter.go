@@ -105,9 +105,9 @@ func readmeText(r Remote, origin string) string {
 
 const starterReadme = `# Metadata
 
-This branch holds metadata about the commits, branches, paths and the whole of
-{project}, written by git-meta. It is not source code: it
-lives under ` + "`{ref}`" + `, which neither clones nor pull requests touch.
+These files are metadata about the commits, branches and paths of
+{project}, written by git-meta. They are not source code:
+they live under ` + "`{ref}`" + `, which clones and pull requests leave alone.
 
 ## Reading and writing it
 

@@ -3,6 +3,7 @@ package gitdb
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,11 @@ func TestCommand(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	err = r.Git(ctx, "-c", "alias.wait=!exec sleep 30", "wait").Run()
+	in, hold, err := os.Pipe() // an input that never ends
+	must(err)
+	defer hold.Close()
+	defer in.Close()
+	err = r.Git(ctx, "cat-file", "--batch").Stdin(in).Run()
 	if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 10*time.Second {
 		t.Errorf("%v after %v", err, time.Since(start))
 	}

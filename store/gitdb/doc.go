@@ -8,8 +8,8 @@
 // or a few loose objects, made durable before a ref is moved; refs move only
 // through git update-ref, with the old value given.
 //
-// Formats: gitformat-pack(5), gitformat-index is not used, gitrepository-layout(5),
-// git-config(1) "CONFIGURATION FILE".
+// Formats: gitformat-pack(5), gitrepository-layout(5), git-config(1)
+// "CONFIGURATION FILE", git-commit-tree(1) for commit objects.
 //
 // Import cost is part of the contract: the package must not import go-git's
 // top package, plumbing/object or storage/filesystem outside of tests.

@@ -1,0 +1,184 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/git-meta/git-meta-go/meta"
+	"github.com/git-meta/git-meta-go/serialize/exchange"
+	"github.com/git-meta/git-meta-go/store/gitdb"
+	"github.com/spf13/cobra"
+)
+
+func newSetupCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "setup",
+		Long: `Connect this repository with its project's metadata. The file .git-meta at the
+top of the work tree (in a bare repository: of HEAD) says where it is:
+
+  url: https://example.com/team/metadata.git
+  depth: 50
+
+depth is optional. The remote is added under the name meta, as by git meta
+remote add --init. Where that has been done, it is checked and repaired. The
+file comes with a clone and is not trusted: transports that git would not use
+for a submodule are refused, and so are repositories inside this one.
+
+` + exitStatus,
+		Example: `  git meta setup`,
+		Args:    takes(0),
+		RunE:    func(c *cobra.Command, _ []string) error { return runSetup(c.Context(), a) },
+	}
+}
+
+func runSetup(ctx context.Context, a *app) error {
+	env, err := a.exchange(ctx)
+	if err != nil {
+		return err
+	}
+	r := env.Repo
+	m, err := a.readManifest(ctx)
+	offered := false
+	if errors.Is(err, meta.ErrNotFound) {
+		m, err = a.offerOrigin(ctx, env, err)
+		if m == nil {
+			return err // declined, or there is nothing to offer
+		}
+		offered = true
+	}
+	if err == nil {
+		err = m.RequireURL()
+	}
+	if err != nil {
+		return err
+	}
+	o := exchange.AddOptions{Init: true, Setup: true, Depth: m.Depth}
+	c := exchange.URLContext{Dir: r.WorkTree, Untrusted: true, Inside: []string{r.GitDir, r.CommonDir}}
+	if r.WorkTree == "" {
+		c.Dir = r.GitDir
+	} else {
+		c.Inside = append(c.Inside, r.WorkTree)
+	}
+	if o.URL, err = exchange.ResolveURL(m.URL, c); err != nil {
+		return m.At(err)
+	}
+	if !a.quiet {
+		a.say(exchange.Step, "Using metadata remote URL from "+m.Name)
+	}
+	path := filepath.Join(r.WorkTree, exchange.ManifestName)
+	if offered {
+		if err := writeManifest(path, m.URL); err != nil {
+			return err
+		}
+		a.confirm("Wrote %s with metadata remote URL.", exchange.ManifestName)
+	}
+	added, err := env.Add(ctx, o)
+	if err != nil {
+		if offered { // a failed setup leaves nothing behind
+			err = errors.Join(err, os.Remove(path))
+		}
+		return err
+	}
+	a.confirmAdded(added)
+	return nil
+}
+
+// readManifest reads .git-meta from the work tree, in a bare repository from HEAD. The
+// error is meta.ErrNotFound if there is none.
+func (a *app) readManifest(ctx context.Context) (*exchange.Manifest, error) {
+	r := a.repository
+	if r.WorkTree == "" {
+		name := "HEAD:" + exchange.ManifestName
+		data, err := r.Git(ctx, "cat-file", "blob", name).Output()
+		if ge := (*gitdb.GitError)(nil); errors.As(err, &ge) {
+			return nil, a.noManifest(ctx, name, "")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return exchange.ParseManifest(name, data)
+	}
+	path := filepath.Join(r.WorkTree, exchange.ManifestName)
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, a.noManifest(ctx, path, path)
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", path, errors.Unwrap(err))
+	case !info.Mode().IsRegular():
+		return nil, meta.Invalid(path, "not a regular file", "")
+	case info.Size() > 1<<24: // ParseManifest says the limit
+		return nil, meta.Invalid(path, "too large", "")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, errors.Unwrap(err))
+	}
+	return exchange.ParseManifest(exchange.ManifestName, data)
+}
+
+// noManifest is the error of a missing .git-meta. The hint can be pasted; file is where
+// it is to be written, "" if that takes a commit.
+func (a *app) noManifest(ctx context.Context, where, file string) error {
+	url := "https://example.com/team/metadata.git"
+	if origin := a.originURL(ctx); origin != "" {
+		url = origin
+	}
+	add := "git meta remote add " + shellWord(url) + " --init"
+	hint := add
+	if text, err := exchange.FormatManifest(url); err == nil && file != "" {
+		hint = "printf '%s\\n' " + shellWord(string(text[:len(text)-1])) + " >" + shellWord(file) + " && git meta setup"
+	}
+	return meta.NotFound("setup", "no .git-meta file found at "+where+"; for this clone alone: "+add, hint)
+}
+
+// originURL returns the URL of origin as it may stand in a shared file, "" if there is
+// none that can.
+func (a *app) originURL(ctx context.Context) string {
+	cfg, err := a.repository.Config(ctx)
+	if err != nil {
+		return ""
+	}
+	url, _ := cfg.Get("remote.origin.url")
+	url = exchange.StripUser(url)
+	if _, err := exchange.ResolveURL(url, exchange.URLContext{Dir: a.repository.WorkTree, Untrusted: true}); err != nil {
+		return ""
+	}
+	return url
+}
+
+// offerOrigin asks whether the remote of the code is to hold the metadata too. It
+// returns missing where nobody can be asked, and no manifest and no error for a no.
+func (a *app) offerOrigin(ctx context.Context, env *exchange.Env, missing error) (*exchange.Manifest, error) {
+	url := a.originURL(ctx)
+	if env.Confirm == nil || url == "" || a.repository.WorkTree == "" {
+		return nil, missing
+	}
+	a.Errf("There is no .git-meta file. The remote origin is %s.", exchange.Redact(url))
+	yes, err := env.Confirm(ctx, "Use this remote to store metadata under refs/"+env.Namespace+"/main?", true)
+	if err != nil {
+		return nil, err
+	}
+	if !yes {
+		a.note("nothing was set up; to use another remote: %s", meta.HintOf(missing))
+		return nil, nil
+	}
+	return &exchange.Manifest{Name: exchange.ManifestName, URL: url, URLLine: 1}, nil
+}
+
+func writeManifest(path, url string) error {
+	text, err := exchange.FormatManifest(url)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}

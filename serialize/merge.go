@@ -1,0 +1,290 @@
+package serialize
+
+import (
+	"context"
+	"slices"
+
+	"github.com/git-meta/git-meta-go/meta"
+	"github.com/git-meta/git-meta-go/store"
+	"github.com/git-meta/git-meta-go/store/gitdb"
+)
+
+// merger brings the local line of history, which ends at local, and a remote one
+// together (design §8). Base is their last common commit, or zero.
+type merger struct {
+	ctx                 context.Context
+	env                 *Env
+	rd                  *gitdb.Reader
+	tx                  *store.Tx
+	base, local, remote gitdb.Hash // commits
+	baseTree            gitdb.Hash
+	localTree           gitdb.Hash
+	remoteTree          gitdb.Hash
+	inBase, inL, inR    lookup
+	mine, theirs        *pastLine
+	keys                []*mergedKey
+}
+
+// mergedKey is the decision on one key with what it was made from.
+type mergedKey struct {
+	meta.KeyRef
+	row       *store.Record // nil: no row
+	b, l, r   *keyState
+	in        meta.MergeInput
+	out       meta.MergeOutcome
+	mine      *keyLine // nil: the local line did not touch it
+	theirs    *keyLine
+	unclear   bool
+	first     *keyState // what the serialize commit says
+	final     *keyState // what the tree says in the end
+	dead      bool      // removed here, and the remote is to know
+	deadTime  int64
+	tombstone []byte // blob of a tombstone that no tree holds
+}
+
+// contentOf returns the state's value for a merge, nil if it has none.
+func contentOf(s *keyState) *meta.Content {
+	t, ok := s.kind()
+	if !ok {
+		return nil
+	}
+	c := &meta.Content{Type: t}
+	text := func(m map[string]gitdb.Hash) map[string]string {
+		out := make(map[string]string, len(m))
+		for name, id := range m {
+			out[name] = id.String()
+		}
+		return out
+	}
+	switch t {
+	case meta.String:
+		c.Text = s.value.String()
+	case meta.List:
+		c.Items, c.Gone = text(s.entries), text(s.popped)
+	case meta.Set:
+		c.Items = make(map[string]string, len(s.members)) // by content: names are not trusted
+		for _, id := range s.members {
+			c.Items[id.String()] = id.String()
+		}
+		c.Gone = text(s.gone)
+	}
+	return c
+}
+
+// decide reads both lines and decides every key that one of them touched.
+func (m *merger) decide() error {
+	var err error
+	for _, t := range []struct {
+		commit gitdb.Hash
+		tree   *gitdb.Hash
+		look   *lookup
+	}{{m.base, &m.baseTree, &m.inBase}, {m.local, &m.localTree, &m.inL}, {m.remote, &m.remoteTree, &m.inR}} {
+		if *t.tree, err = treeOf(m.ctx, m.rd, t.commit); err != nil {
+			return err
+		}
+		*t.look = lookup{ctx: m.ctx, rd: m.rd, root: *t.tree}
+	}
+	m.mine = &pastLine{keys: map[meta.KeyRef]*keyLine{}}
+	if m.local != zero {
+		if m.mine, err = lineOf(m.ctx, m.rd, m.local, m.base); err != nil {
+			return err
+		}
+	}
+	if m.theirs, err = lineOf(m.ctx, m.rd, m.remote, m.base); err != nil {
+		return err
+	}
+	refs := make([]meta.KeyRef, 0, len(m.mine.keys)+len(m.theirs.keys))
+	for k := range m.mine.keys {
+		refs = append(refs, k)
+	}
+	for k := range m.theirs.keys {
+		if m.mine.keys[k] == nil {
+			refs = append(refs, k)
+		}
+	}
+	slices.SortFunc(refs, meta.KeyRef.Compare)
+	for _, k := range refs {
+		d, err := m.one(k)
+		if err != nil {
+			return err
+		}
+		m.keys = append(m.keys, d)
+	}
+	return nil
+}
+
+// one decides one key.
+func (m *merger) one(k meta.KeyRef) (*mergedKey, error) {
+	d := &mergedKey{KeyRef: k, mine: m.mine.keys[k], theirs: m.theirs.keys[k]}
+	var err error
+	if d.b, err = readKey(&m.inBase, k); err != nil {
+		return nil, err
+	}
+	if d.l, err = readKey(&m.inL, k); err != nil {
+		return nil, err
+	}
+	if d.r, err = readKey(&m.inR, k); err != nil {
+		return nil, err
+	}
+	rec, err := m.tx.Get(k)
+	switch {
+	case err == nil && rec.SourceRef == "":
+		d.row = &rec
+	case err != nil && !isNotFound(err):
+		return nil, err
+	}
+	_, withheld, err := m.tx.Withheld(k)
+	if err != nil {
+		return nil, err
+	}
+	in := &d.in
+	in.Row, in.Withheld = d.row != nil, withheld
+	in.Greater = m.greater
+	if c := contentOf(d.b); c != nil {
+		in.Base, in.BaseShown = &meta.Version{Content: c, Time: unknownTime}, true
+	}
+	if in.Local, err = m.side(k, d.l, d.mine, in.Base, d.row); err != nil {
+		return nil, err
+	}
+	if in.Remote, err = m.side(k, d.r, d.theirs, in.Base, nil); err != nil {
+		return nil, err
+	}
+	if err := m.deepBase(d); err != nil {
+		return nil, err
+	}
+	d.unclear = d.theirs != nil && d.theirs.unclear && !in.Remote.Shown
+	d.out = meta.Merge(*in)
+	return d, nil
+}
+
+// unknownTime marks the time of a value that the lines did not touch: it is looked up
+// where it is needed.
+const unknownTime = -1
+
+// side says what one line says of a key: s is its tree's state, l what the line did, base
+// the value at the base, row the store's row (of the local side).
+func (m *merger) side(k meta.KeyRef, s *keyState, l *keyLine, base *meta.Version, row *store.Record) (meta.Side, error) {
+	var out meta.Side
+	if l != nil {
+		out.Removed, out.RemovedAt = l.removed, l.removedAt
+	}
+	if c := contentOf(s); c != nil {
+		out.Shown = true
+		out.Last = &meta.Version{Content: c, Time: unknownTime}
+		switch {
+		case l != nil && l.tree != zero:
+			out.Last.Time, out.Last.Email = l.time, l.email
+		case row != nil:
+			out.Last.Time = row.Time
+		}
+		return out, nil
+	}
+	switch {
+	case row != nil:
+		c := contentOf(stateOf(row.Value))
+		if c == nil { // an empty collection
+			c = &meta.Content{Type: row.Value.Type}
+		}
+		out.Last = &meta.Version{Content: c, Time: row.Time}
+	case l != nil && l.tree != zero:
+		look := lookup{ctx: m.ctx, rd: m.rd, root: l.tree}
+		last, err := readKey(&look, k)
+		if err != nil {
+			return out, err
+		}
+		if c := contentOf(last); c != nil {
+			out.Last = &meta.Version{Content: c, Time: l.time, Email: l.email}
+		}
+	case l != nil && l.gone:
+	case base != nil:
+		out.Last = base
+	}
+	return out, nil
+}
+
+// deepBase finds the value that a key without one at the base last had before it, where
+// the decision depends on it: two sides that differ, or a removal against a value.
+func (m *merger) deepBase(d *mergedKey) error {
+	in := &d.in
+	mine, theirs := in.Local.Last, in.Remote.Last
+	conflict := mine != nil && theirs != nil && !mine.Content.Same(theirs.Content) ||
+		mine == nil && theirs != nil && in.Local.Removed || theirs == nil && mine != nil && in.Remote.Removed
+	if in.Base != nil || m.base == zero || !conflict {
+		return nil
+	}
+	var removed bool
+	return history(m.ctx, m.rd, m.base, zero, func(s step) (bool, error) {
+		look := lookup{ctx: m.ctx, rd: m.rd, root: s.commit.Tree}
+		state, err := readKey(&look, d.KeyRef)
+		if err != nil {
+			return false, err
+		}
+		removed = removed || state != nil && state.tomb != zero || slices.Contains(removals(s.commit.Message), d.KeyRef)
+		if removed {
+			return false, nil
+		}
+		if c := contentOf(state); c != nil {
+			in.Base = &meta.Version{Content: c, Time: unknownTime}
+			return false, nil
+		}
+		return !isRetentionCommit(s.commit.Message) || !m.droppedIn(s, d.KeyRef), nil
+	})
+}
+
+// droppedIn reports whether the commit took the key's value away.
+func (m *merger) droppedIn(s step, k meta.KeyRef) bool {
+	look := lookup{ctx: m.ctx, rd: m.rd, root: s.before}
+	state, err := readKey(&look, k)
+	_, had := state.kind()
+	return err == nil && had
+}
+
+// greater compares two strings by their text.
+func (m *merger) greater(a, b *meta.Content) bool {
+	read := func(c *meta.Content) string {
+		id, ok := gitdb.ParseHash(c.Text)
+		if !ok {
+			return c.Text
+		}
+		_, data, err := m.rd.Read(m.ctx, id)
+		if err != nil {
+			return c.Text
+		}
+		return string(data)
+	}
+	return read(a) > read(b)
+}
+
+// resolveTimes fills in the times of values that neither line touched.
+func (m *merger) resolveTimes() error {
+	want := map[meta.KeyRef]bool{}
+	for _, d := range m.keys {
+		if v := d.out.Result; v != nil && v.Time == unknownTime {
+			want[d.KeyRef] = true
+		}
+	}
+	if len(want) == 0 {
+		return nil
+	}
+	from := m.base
+	if from == zero {
+		from = m.remote
+	}
+	known, err := origins(m.ctx, m.rd, from, want)
+	if err != nil {
+		return err
+	}
+	for _, d := range m.keys {
+		v := d.out.Result
+		if v == nil || v.Time != unknownTime {
+			continue
+		}
+		c := *v
+		c.Time = 0
+		if o, ok := known[d.KeyRef]; ok {
+			c.Time, c.Email = o.time, o.email
+		}
+		d.out.Result = &c
+	}
+	return nil
+}

@@ -164,7 +164,7 @@ func (a *app) offerOrigin(ctx context.Context, env *exchange.Env, missing error)
 		return nil, err
 	}
 	if !yes {
-		a.note("nothing was set up; to use another remote: %s", meta.HintOf(missing))
+		a.note("nothing was set up; to use another remote: git meta remote add URL --init")
 		return nil, nil
 	}
 	return &exchange.Manifest{Name: exchange.ManifestName, URL: url, URLLine: 1}, nil

@@ -92,6 +92,7 @@ func table() []entry {
 		{"set:rm", groupSets, "Remove a member from a set", quick, newSetRmCmd},
 
 		{"serialize", groupPlumbing, "Publish the changes as a commit on the local ref", 0, newSerializeCmd},
+		{"materialize", groupPlumbing, "Bring fetched metadata into the store", 0, newMaterializeCmd},
 		{"prune", groupPlumbing, "Drop old keys from the published tree", 0, newPruneCmd},
 		{"local-prune", groupPlumbing, "Drop old published keys from the local store", 0, newLocalPruneCmd},
 

@@ -68,25 +68,34 @@ func validDestination(d string) bool {
 
 func (r Rule) matches(segs []string) bool { return r.Pattern != nil && matchSegments(r.Pattern, segs) }
 
+// matchSegments takes at most len(pat) × len(segs) steps: only the last "**" met is ever
+// tried again.
 func matchSegments(pat, segs []string) bool {
-	for len(pat) > 0 {
-		if pat[0] == "**" {
-			if len(pat) == 1 {
-				return len(segs) > 0
-			}
-			for i := range len(segs) + 1 {
-				if matchSegments(pat[1:], segs[i:]) {
-					return true
-				}
-			}
+	if pat[len(pat)-1] == "**" { // at the end it takes one segment or more
+		if len(segs) == 0 {
 			return false
 		}
-		if len(segs) == 0 || (pat[0] != "*" && pat[0] != segs[0]) {
-			return false
-		}
-		pat, segs = pat[1:], segs[1:]
+		segs = segs[:len(segs)-1]
 	}
-	return len(segs) == 0
+	p, star, from := 0, -1, 0
+	for s := 0; s < len(segs); {
+		switch {
+		case p < len(pat) && pat[p] == "**":
+			star, from = p, s
+			p++
+		case p < len(pat) && (pat[p] == "*" || pat[p] == segs[s]):
+			p, s = p+1, s+1
+		case star >= 0:
+			from++
+			p, s = star+1, from
+		default:
+			return false
+		}
+	}
+	for p < len(pat) && pat[p] == "**" {
+		p++
+	}
+	return p == len(pat)
 }
 
 // Filter routes keys to destinations. The zero Filter sends every key that is not

@@ -81,21 +81,20 @@ func EncodeTombstone(ms int64, email string, explicit bool) []byte {
 	return append(b, '}')
 }
 
-// DecodeTombstone reads the blob of a key or list-entry tombstone.
+// DecodeTombstone reads the blob of a key or list-entry tombstone. Fields that it does
+// not know, or does not understand, are left alone.
 func DecodeTombstone(data []byte) (ms int64, email string, explicit bool, err error) {
-	var t struct {
-		Timestamp *int64  `json:"timestamp"`
-		Email     *string `json:"email"`
-		Explicit  bool    `json:"explicit"`
-	}
 	if !utf8.Valid(data) {
 		return 0, "", false, errors.New("tombstone is not valid UTF-8")
 	}
-	if err := json.Unmarshal(data, &t); err != nil {
+	var fields map[string]json.RawMessage // a struct would take names in any case
+	if err := json.Unmarshal(data, &fields); err != nil {
 		return 0, "", false, errors.New("tombstone is not the JSON object it should be")
 	}
-	if t.Timestamp == nil || t.Email == nil {
+	var when *int64
+	var mail *string
+	if json.Unmarshal(fields["timestamp"], &when) != nil || json.Unmarshal(fields["email"], &mail) != nil || when == nil || mail == nil {
 		return 0, "", false, errors.New("tombstone lacks timestamp or email")
 	}
-	return *t.Timestamp, *t.Email, t.Explicit, nil
+	return *when, *mail, string(fields["explicit"]) == "true", nil
 }

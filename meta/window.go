@@ -18,19 +18,18 @@ func ParseWindow(s string, now time.Time) (time.Time, error) {
 	bad := func(why string) (time.Time, error) {
 		return time.Time{}, Invalid(fmt.Sprintf("window %q", s), why, WindowHint)
 	}
-	t := strings.TrimSpace(s)
-	if t == "" {
+	if s == "" {
 		return bad("empty")
 	}
-	if len(t) == 10 && t[4] == '-' && t[7] == '-' {
-		d, err := time.Parse(time.DateOnly, t)
+	if len(s) == 10 && s[4] == '-' && s[7] == '-' {
+		d, err := time.Parse(time.DateOnly, s)
 		if err != nil {
 			return bad("no such date")
 		}
 		return d, nil
 	}
-	days := int64(0)
-	switch t[len(t)-1] {
+	days := 0
+	switch s[len(s)-1] {
 	case 'd', 'D':
 		days = 1
 	case 'm', 'M':
@@ -38,18 +37,16 @@ func ParseWindow(s string, now time.Time) (time.Time, error) {
 	case 'y', 'Y':
 		days = 365
 	}
-	digits := strings.TrimPrefix(t[:len(t)-1], "+")
-	negative := strings.HasPrefix(digits, "-")
-	digits = strings.TrimPrefix(digits, "-")
-	if days == 0 || !isDigits(digits) {
+	number := s[:len(s)-1]
+	if days == 0 || !isDigits(strings.TrimLeft(number[:min(len(number), 1)], "+-")+number[min(len(number), 1):]) {
 		return bad("not a window")
 	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n > 100_000 {
+	n, err := strconv.Atoi(number)
+	if err != nil || n > maxDays/days || n < -maxDays/days {
 		return bad("too long")
 	}
-	if negative {
-		n = -n
-	}
-	return now.Add(-time.Duration(n*days) * 24 * time.Hour).UTC(), nil
+	return now.UTC().AddDate(0, 0, -n*days), nil // in UTC a day has 24 hours
 }
+
+// maxDays is about as far as a date of four digits can be away.
+const maxDays = 1000 * 365

@@ -189,7 +189,7 @@ unicode() { # what JSON escapes, and what it does not
 	m set:rm project members "$(printf '\342\200\250"\\')"
 	m list:push project list "$(printf 'a"\\\tb\nc')"
 	m list:push project list 'gone ü'
-	m list:pop project list 'gone ü'
+	m list:rm project list 1
 	m set project removed x
 	m rm project removed
 	publish ''
@@ -210,7 +210,7 @@ vector() { # one of everything, with ids that the test knows by heart
 	m list:push project notes bye
 	m set project p2 'he"llo\ é'
 	m set:rm project label c
-	m list:pop project notes bye
+	m list:rm project notes 2
 	m rm project gone
 	local id=98afc48127dd62ab6e54b17aa86aac61885501e6
 	sql "UPDATE metadata SET target_value = '$id' WHERE target_type = 'commit';

@@ -2,11 +2,14 @@
 // through plain SQL, so that no program under measurement does the work.
 //
 //	makestore [-churn N] [-epoch MS] [-seed S] REPOSITORY COMMITS
+//	makestore -id N
 //
 // Each commit has three strings, a list of four entries of about 230 bytes and a set of
 // two members: five keys, nine values. The commit ids are made up. Times rise by one
 // second per commit from -epoch on. With -churn one string of N commits, spread evenly,
 // gets a new value with the present time, as if edited since.
+//
+// With -id it prints the id of commit N, counted from 0.
 //
 // The store must exist; any git-meta command that writes makes it.
 package main
@@ -34,8 +37,13 @@ const email = "dev@example.com"
 func main() {
 	churn := flag.Int("churn", 0, "edit one string of `N` commits instead of filling the store")
 	epoch := flag.Int64("epoch", 1700000000000, "time of the first commit's values, in `ms` since 1970")
+	id := flag.Int("id", -1, "print the id of commit `N`")
 	seed := flag.Uint64("seed", 7, "`seed` of the made-up texts")
 	flag.Parse()
+	if *id >= 0 && flag.NArg() == 0 {
+		fmt.Println(commitID(*id))
+		return
+	}
 	commits, err := strconv.Atoi(flag.Arg(1))
 	if flag.NArg() != 2 || err != nil || commits < 1 {
 		fmt.Fprintln(os.Stderr, "usage: makestore [-churn N] [-epoch MS] [-seed S] REPOSITORY COMMITS")

@@ -13,22 +13,24 @@ CREATE TABLE metadata (
 );
 INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(1,'project','','meta:prune:max-keys','"10"','string',1700000000100,0,0,NULL,NULL);
 INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(2,'project','','meta:prune:min-keys','"4"','string',1700000000101,0,0,NULL,NULL);
-INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(3,'path','file1','owner','"again"','string',1700000000115,0,0,NULL,NULL);
+INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(3,'path','file1','owner','"again"','string',1700000000117,0,0,NULL,NULL);
 INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(6,'path','file4','owner','"o4"','string',1700000000105,0,0,NULL,NULL);
 INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(7,'path','file5','owner','"o5"','string',1700000000106,0,0,NULL,NULL);
 INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(8,'path','file6','owner','"o6"','string',1700000000107,0,0,NULL,NULL);
-INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(9,'branch','main','chat','[]','list',1700000000110,0,0,NULL,NULL);
-INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(10,'branch','main','tags','[]','set',1700000000111,0,0,NULL,NULL);
-INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(11,'commit','6b473900097bea63ad6265197ff2fcf8e4ea6f23','review:status','"ok"','string',1700000000113,0,0,NULL,NULL);
-INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(12,'change-id','I1234abcd','k','"v"','string',1700000000114,0,0,NULL,NULL);
+INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(9,'path','file7','owner','"o7"','string',1700000000108,0,0,NULL,NULL);
+INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(10,'path','file8','owner','"o8"','string',1700000000109,0,0,NULL,NULL);
+INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(11,'branch','main','chat','[]','list',1700000000112,0,0,NULL,NULL);
+INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(12,'branch','main','tags','[]','set',1700000000113,0,0,NULL,NULL);
+INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(13,'commit','6b473900097bea63ad6265197ff2fcf8e4ea6f23','review:status','"ok"','string',1700000000115,0,0,NULL,NULL);
+INSERT INTO metadata(rowid,target_type,target_value,"key",value,value_type,last_timestamp,is_git_ref,is_promised,source_ref,promised_commit) VALUES(14,'change-id','I1234abcd','k','"v"','string',1700000000116,0,0,NULL,NULL);
 CREATE TABLE list_values (
     metadata_id INTEGER NOT NULL,
     value TEXT NOT NULL,
     timestamp INTEGER NOT NULL,
     is_git_ref INTEGER NOT NULL DEFAULT 0
 );
-INSERT INTO list_values(rowid,metadata_id,value,timestamp,is_git_ref) VALUES(1,9,'one',1700000000109,0);
-INSERT INTO list_values(rowid,metadata_id,value,timestamp,is_git_ref) VALUES(2,9,'two',1700000000110,0);
+INSERT INTO list_values(rowid,metadata_id,value,timestamp,is_git_ref) VALUES(1,11,'one',1700000000111,0);
+INSERT INTO list_values(rowid,metadata_id,value,timestamp,is_git_ref) VALUES(2,11,'two',1700000000112,0);
 CREATE TABLE set_values (
     metadata_id INTEGER NOT NULL,
     member_id TEXT NOT NULL,
@@ -36,7 +38,7 @@ CREATE TABLE set_values (
     timestamp INTEGER NOT NULL,
     UNIQUE(metadata_id, member_id)
 );
-INSERT INTO set_values(rowid,metadata_id,member_id,value,timestamp) VALUES(1,10,'2e65efe2a145dda7ee51d1741299f848e5bf752e','a',1700000000111);
+INSERT INTO set_values(rowid,metadata_id,member_id,value,timestamp) VALUES(1,12,'2e65efe2a145dda7ee51d1741299f848e5bf752e','a',1700000000113);
 CREATE TABLE tombstones (
     tombstone_type TEXT NOT NULL,
     target_type TEXT NOT NULL,
@@ -48,8 +50,8 @@ CREATE TABLE tombstones (
     email TEXT NOT NULL,
     UNIQUE(tombstone_type, target_type, target_value, key, entry_id)
 );
-INSERT INTO tombstones(rowid,tombstone_type,target_type,target_value,"key",entry_id,value,timestamp,email) VALUES(1,'metadata','path','file2','owner','','',1700000000108,'t@e.x');
-INSERT INTO tombstones(rowid,tombstone_type,target_type,target_value,"key",entry_id,value,timestamp,email) VALUES(2,'metadata','path','file3','owner','','',1700000000112,'t@e.x');
+INSERT INTO tombstones(rowid,tombstone_type,target_type,target_value,"key",entry_id,value,timestamp,email) VALUES(1,'metadata','path','file2','owner','','',1700000000110,'t@e.x');
+INSERT INTO tombstones(rowid,tombstone_type,target_type,target_value,"key",entry_id,value,timestamp,email) VALUES(2,'metadata','path','file3','owner','','',1700000000114,'t@e.x');
 CREATE TABLE metadata_log (
     target_type TEXT NOT NULL,
     target_value TEXT NOT NULL,
@@ -68,14 +70,16 @@ INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,o
 INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(6,'path','file4','owner','"o4"','string','set','t@e.x',1700000000105);
 INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(7,'path','file5','owner','"o5"','string','set','t@e.x',1700000000106);
 INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(8,'path','file6','owner','"o6"','string','set','t@e.x',1700000000107);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(9,'path','file2','owner','','','rm','t@e.x',1700000000108);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(10,'branch','main','chat','[]','list','push','t@e.x',1700000000109);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(11,'branch','main','chat','[]','list','push','t@e.x',1700000000110);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(12,'branch','main','tags','[]','set','set_add','t@e.x',1700000000111);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(13,'path','file3','owner','','','rm','t@e.x',1700000000112);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(14,'commit','6b473900097bea63ad6265197ff2fcf8e4ea6f23','review:status','"ok"','string','set','t@e.x',1700000000113);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(15,'change-id','I1234abcd','k','"v"','string','set','t@e.x',1700000000114);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(16,'path','file1','owner','"again"','string','set','t@e.x',1700000000115);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(9,'path','file7','owner','"o7"','string','set','t@e.x',1700000000108);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(10,'path','file8','owner','"o8"','string','set','t@e.x',1700000000109);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(11,'path','file2','owner','','','rm','t@e.x',1700000000110);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(12,'branch','main','chat','[]','list','push','t@e.x',1700000000111);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(13,'branch','main','chat','[]','list','push','t@e.x',1700000000112);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(14,'branch','main','tags','[]','set','set_add','t@e.x',1700000000113);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(15,'path','file3','owner','','','rm','t@e.x',1700000000114);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(16,'commit','6b473900097bea63ad6265197ff2fcf8e4ea6f23','review:status','"ok"','string','set','t@e.x',1700000000115);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(17,'change-id','I1234abcd','k','"v"','string','set','t@e.x',1700000000116);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(18,'path','file1','owner','"again"','string','set','t@e.x',1700000000117);
 CREATE TABLE sync_state (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     last_materialized INTEGER

@@ -44,8 +44,9 @@ CREATE TABLE tombstones (
     email TEXT NOT NULL,
     UNIQUE(tombstone_type, target_type, target_value, key, entry_id)
 );
-INSERT INTO tombstones(rowid,tombstone_type,target_type,target_value,"key",entry_id,value,timestamp,email) VALUES(1,'set_member','project','','members','b1d9fe507c6ea36458045423ebc3443f844c7c51',' "\',1700000000107,'ü"q\\<&>@e.x');
-INSERT INTO tombstones(rowid,tombstone_type,target_type,target_value,"key",entry_id,value,timestamp,email) VALUES(2,'metadata','project','','removed','','',1700000000112,'ü"q\\<&>@e.x');
+INSERT INTO tombstones(rowid,tombstone_type,target_type,target_value,"key",entry_id,value,timestamp,email) VALUES(1,'set_member','project','','members','b1d9fe507c6ea36458045423ebc3443f844c7c51',' "\',1700000000107,'ü"q\\&@e.x');
+INSERT INTO tombstones(rowid,tombstone_type,target_type,target_value,"key",entry_id,value,timestamp,email) VALUES(2,'list_entry','project','','list','1700000000109-0fed4','',1700000000110,'ü"q\\&@e.x');
+INSERT INTO tombstones(rowid,tombstone_type,target_type,target_value,"key",entry_id,value,timestamp,email) VALUES(3,'metadata','project','','removed','','',1700000000112,'ü"q\\&@e.x');
 CREATE TABLE metadata_log (
     target_type TEXT NOT NULL,
     target_value TEXT NOT NULL,
@@ -56,19 +57,19 @@ CREATE TABLE metadata_log (
     email TEXT NOT NULL,
     timestamp INTEGER NOT NULL
 );
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(1,'project','','quotes','"he\"llo \\ é"','string','set','ü"q\\<&>@e.x',1700000000100);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(2,'project','','controls','"tab\tbell\u0007esc\u001bend"','string','set','ü"q\\<&>@e.x',1700000000101);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(3,'project','','lines','"one\ntwo\r\nthree\n."','string','set','ü"q\\<&>@e.x',1700000000102);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(4,'project','','wide','" 🦊"','string','set','ü"q\\<&>@e.x',1700000000103);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(5,'project','','html','"<a href=\"x\">&amp;</a>"','string','set','ü"q\\<&>@e.x',1700000000104);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(6,'project','','members','[]','set','set_add','ü"q\\<&>@e.x',1700000000105);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(7,'project','','members','[]','set','set_add','ü"q\\<&>@e.x',1700000000106);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(8,'project','','members','[]','set','set_rm','ü"q\\<&>@e.x',1700000000107);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(9,'project','','list','[]','list','push','ü"q\\<&>@e.x',1700000000108);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(10,'project','','list','[]','list','push','ü"q\\<&>@e.x',1700000000109);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(11,'project','','list','[]','list','pop','ü"q\\<&>@e.x',1700000000110);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(12,'project','','removed','"x"','string','set','ü"q\\<&>@e.x',1700000000111);
-INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(13,'project','','removed','','','rm','ü"q\\<&>@e.x',1700000000112);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(1,'project','','quotes','"he\"llo \\ é"','string','set','ü"q\\&@e.x',1700000000100);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(2,'project','','controls','"tab\tbell\u0007esc\u001bend"','string','set','ü"q\\&@e.x',1700000000101);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(3,'project','','lines','"one\ntwo\r\nthree\n."','string','set','ü"q\\&@e.x',1700000000102);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(4,'project','','wide','" 🦊"','string','set','ü"q\\&@e.x',1700000000103);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(5,'project','','html','"<a href=\"x\">&amp;</a>"','string','set','ü"q\\&@e.x',1700000000104);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(6,'project','','members','[]','set','set_add','ü"q\\&@e.x',1700000000105);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(7,'project','','members','[]','set','set_add','ü"q\\&@e.x',1700000000106);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(8,'project','','members','[]','set','set_rm','ü"q\\&@e.x',1700000000107);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(9,'project','','list','[]','list','push','ü"q\\&@e.x',1700000000108);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(10,'project','','list','[]','list','push','ü"q\\&@e.x',1700000000109);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(11,'project','','list','[]','list','list_rm','ü"q\\&@e.x',1700000000110);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(12,'project','','removed','"x"','string','set','ü"q\\&@e.x',1700000000111);
+INSERT INTO metadata_log(rowid,target_type,target_value,"key",value,value_type,operation,email,timestamp) VALUES(13,'project','','removed','','','rm','ü"q\\&@e.x',1700000000112);
 CREATE TABLE sync_state (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     last_materialized INTEGER

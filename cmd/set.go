@@ -79,7 +79,9 @@ func runSet(ctx context.Context, a *app, o setOptions) error {
 		if err := a.checkSetting(tx, k, o.value); err != nil {
 			return err
 		}
-		if err := tx.Set(k, o.value, e); err != nil {
+		value := o.value
+		o.value = "" // a large one is let go as soon as it is stored
+		if err := tx.Set(k, value, e); err != nil {
 			return err
 		}
 		return a.noteShort(tx, k.Target)

@@ -62,7 +62,12 @@ func EntryTime(name string) (ms int64, ok bool) {
 func MemberID(member string) string {
 	h := sha1.New()
 	h.Write([]byte("blob " + strconv.Itoa(len(member)) + "\x00"))
-	h.Write([]byte(member))
+	var buf [4096]byte // a value may be large: it is not copied whole
+	for len(member) > 0 {
+		n := copy(buf[:], member)
+		h.Write(buf[:n])
+		member = member[n:]
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 

@@ -2,6 +2,7 @@ package serialize
 
 import (
 	"strings"
+	"unsafe"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -33,8 +34,11 @@ func appendClears(ops []op, base, k, key string, i int32) []op {
 	)
 }
 
+// bytesOf returns the bytes of s without copying them; they are only read.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
 func putBlob(ops []op, path, content string, value bool, i int32) []op {
-	data := []byte(content)
+	data := bytesOf(content)
 	return append(ops, op{path: path, kind: opPut, mode: modeBlob, value: value, key: i,
 		id: gitdb.HashObject(blobObject, data), data: data})
 }
@@ -54,7 +58,7 @@ func appendValue(ops []op, k string, v meta.Value, i int32) []op {
 	default:
 		dir := meta.SetPath(k) + "/"
 		for _, m := range v.Members {
-			data := []byte(m)
+			data := bytesOf(m)
 			id := gitdb.HashObject(blobObject, data)
 			ops = append(ops, op{path: dir + id.String(), kind: opPut, mode: modeBlob, value: true, key: i, id: id, data: data})
 		}

@@ -109,6 +109,7 @@ type run struct {
 	filterSet string
 
 	outs []*output
+	mark int64                 // ms; what the store got later is not in this run
 	tips map[string]gitdb.Hash // ref → commit
 }
 
@@ -271,6 +272,7 @@ func (r *run) destinations(tx *store.Tx) ([]string, error) {
 
 // build makes the new trees and commits, in one snapshot of the store.
 func (r *run) build(ctx context.Context) error {
+	r.mark = r.env.now().UnixMilli()
 	return r.env.DB.View(ctx, func(tx *store.Tx) error {
 		for _, out := range r.outs {
 			s := &source{ctx: ctx, env: r.env, tx: tx, fil: r.fil, filterSet: r.filterSet, out: out, short: r.short}
@@ -348,12 +350,18 @@ func (r *run) publish(ctx context.Context) error {
 		return err
 	}
 	err := r.env.DB.Update(ctx, func(tx *store.Tx) error {
+		wrote := false
 		for _, out := range r.outs {
-			if err := propose(tx, out); err != nil {
+			w, err := propose(tx, out)
+			if err != nil {
 				return err
 			}
+			wrote = wrote || w
 		}
-		return nil
+		if !wrote {
+			return nil
+		}
+		return tx.SetLastMaterialized(r.mark) // where the peer goes on
 	})
 	if err != nil {
 		return err
@@ -371,30 +379,31 @@ func (r *run) publish(ctx context.Context) error {
 	return r.w.Release()
 }
 
-// propose writes the cursor of out's new commit, or moves that of its old one.
-func propose(tx *store.Tx, out *output) error {
+// propose writes the cursor of out's new commit, or moves that of its old one; it
+// reports whether anything was written.
+func propose(tx *store.Tx, out *output) (bool, error) {
 	c := store.Cursor{Ref: out.ref, Commit: hexOf(out.tip), Log: out.pos, FilterSet: out.base.FilterSet, PruneChecked: out.checked}
 	if out.commit != zero {
 		c.Commit = out.commit.String()
 	} else if c == out.base {
-		return nil
+		return false, nil
 	}
 	if err := tx.TrimCursors(out.ref, hexOf(out.tip)); err != nil {
-		return err
+		return false, err
 	}
 	if err := tx.PutCursor(c); err != nil {
-		return err
+		return false, err
 	}
 	out.base = c
 	for _, k := range out.ended {
 		if err := tx.DeleteWithheld(k); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if len(out.stats) > 0 {
-		return tx.PutTreeStats(out.stats)
+		return true, tx.PutTreeStats(out.stats)
 	}
-	return nil
+	return true, nil
 }
 
 // hexOf returns the id in hex, "" for the zero id.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -149,6 +150,9 @@ func (tx *Tx) writeRow(st state, value string, typ meta.ValueType, ms int64, sou
 
 const insertRow = "INSERT INTO metadata(target_type, target_value, key, value, value_type, last_timestamp, is_git_ref, is_promised, source_ref) VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?)"
 
+// largeValue is the size from which memory is worth a garbage collection.
+const largeValue = 4 << 20
+
 // Set makes the key a string, whatever it was. The value stays in the store whatever
 // its size. It drops the key's own tombstone and those of members.
 func (tx *Tx) Set(k meta.KeyRef, value string, e Edit) error {
@@ -169,6 +173,10 @@ func (tx *Tx) Set(k meta.KeyRef, value string, e Edit) error {
 		}
 	}
 	encoded := encodeString(value)
+	logged := logValue(value, encoded)
+	if len(encoded) > largeValue {
+		debug.FreeOSMemory() // value is not needed any more, and SQLite makes two copies
+	}
 	if _, err := tx.writeRow(st, encoded, meta.String, ms, nil); err != nil {
 		return err
 	}
@@ -178,7 +186,7 @@ func (tx *Tx) Set(k meta.KeyRef, value string, e Edit) error {
 	if err := tx.DeleteWithheld(k); err != nil {
 		return err
 	}
-	return tx.log(k, opSet, logValue(value, encoded), meta.String, e.Email, ms)
+	return tx.log(k, opSet, logged, meta.String, e.Email, ms)
 }
 
 // Remove deletes the key and leaves an explicit tombstone. Without a row it returns

@@ -61,7 +61,7 @@ func dsn(path string, params ...string) (string, error) {
 }
 
 func (o Options) pragmas() []string {
-	cache, sync := "cache_size(-16384)", "synchronous(full)"
+	cache, sync := "cache_size(-4096)", "synchronous(full)"
 	if o.Bulk {
 		cache, sync = "cache_size(-65536)", "synchronous(normal)"
 	}

@@ -56,13 +56,10 @@ quiet() { "$@" >"$temp/said" 2>&1 || { echo "compare.sh: failed: $*" >&2; cat "$
 clock() {
 	local file=$1 in=$2
 	shift 2
-	if [ -n "$memory" ]; then
-		{ time (cd "$in" && exec /usr/bin/time -o "$temp/usage" -f %M "$@" >"$temp/said" 2>&1) ; } 2>"$temp/clock" || { cat "$temp/said" >&2; return 1; }
-		tail -n 1 "$temp/usage" >>"$file.kb"
-	else
-		{ time (cd "$in" && exec "$@" >"$temp/said" 2>&1) ; } 2>"$temp/clock" || { cat "$temp/said" >&2; return 1; }
-	fi
+	[ -z "$memory" ] || set -- /usr/bin/time -o "$temp/usage" -f %M "$@"
+	(cd "$in" && { time "$@" >"$temp/said" 2>&1; } 2>"$temp/clock") || { cat "$temp/said" >&2; return 1; }
 	tail -n 1 "$temp/clock" >>"$file"
+	[ -z "$memory" ] || tail -n 1 "$temp/usage" >>"$file.kb"
 }
 
 # many N COMMAND... runs a command N times, with {} replaced by the number.

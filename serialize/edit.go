@@ -144,6 +144,9 @@ type dirEdit struct {
 	err    error
 }
 
+// isFile tells a file from a folder, a symbolic link and a submodule.
+func isFile(o gitdb.TreeEntry) bool { return o.Mode&0o170000 == 0o100000 }
+
 // compareNames orders names as git orders tree entries.
 func compareNames(a string, aDir bool, b string, bDir bool) int {
 	n := min(len(a), len(b))
@@ -190,7 +193,7 @@ func (d *dirEdit) keep(o gitdb.TreeEntry) {
 
 // cleared reports whether a clear covers o, and notes what that means for the key.
 func (d *dirEdit) cleared(o gitdb.TreeEntry) bool {
-	if o.Mode&0o170000 != 0o100000 {
+	if !isFile(o) {
 		return false
 	}
 	for _, c := range d.clears {
@@ -223,7 +226,7 @@ func (d *dirEdit) leaf(name string, ops []op) {
 	if last.key >= 0 {
 		k = &d.keys[last.key]
 	}
-	if found && k != nil && !isDir {
+	if found && k != nil && isFile(o) {
 		for _, p := range ops {
 			k.had = k.had || p.value
 		}
@@ -231,7 +234,7 @@ func (d *dirEdit) leaf(name string, ops []op) {
 	if last.kind == opDelete {
 		switch {
 		case !found:
-		case o.Mode&0o170000 == 0o100000 || isDir:
+		case isFile(o) || isDir:
 			if k != nil {
 				k.changed = true
 			}

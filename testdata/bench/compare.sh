@@ -38,12 +38,12 @@ fi
 here=$(cd "$(dirname "$0")" && pwd)
 temp=$(mktemp -d ${dir:+"$dir/git-meta-bench.XXXXXX"})
 trap 'rm -rf "$temp"' EXIT
-unset GIT_DIR GIT_WORK_TREE GIT_AUTHOR_DATE GIT_COMMITTER_DATE
+unset GIT_DIR GIT_WORK_TREE
 (cd "$here/../.." && go build -o "$temp/ours" ./cmd/git-meta && go build -o "$temp/makestore" ./testdata/bench/makestore)
 ours=$temp/ours
-export HOME=$temp GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
-export GIT_AUTHOR_NAME=Bench GIT_AUTHOR_EMAIL=bench@example.com
-export GIT_COMMITTER_NAME=Bench GIT_COMMITTER_EMAIL=bench@example.com
+export HOME=$temp
+unset XDG_CONFIG_HOME ${!GIT_CONFIG*} ${!GIT_AUTHOR*} ${!GIT_COMMITTER*}
+printf '[user]\n\tname = Bench\n\temail = bench@example.com\n' >"$temp/.gitconfig"
 memory=
 if /usr/bin/time -v true >/dev/null 2>&1; then memory=1; fi
 TIMEFORMAT=%R

@@ -2,6 +2,7 @@ package prune
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -24,7 +25,7 @@ type LocalResult struct {
 	Cutoff           time.Time // zero with SkipDate
 	Keys, Remaining  int64     // droppable keys that go and that stay
 	Tombstones       int64     // always 0: tombstones stay
-	LogRecords       int64
+	LogRecords       int64     // of the keys that go
 	Dropped          []meta.KeyRef
 	Unpublished      []meta.KeyRef // old, but the only copy: kept, or with Force dropped
 }
@@ -91,7 +92,8 @@ func Local(ctx context.Context, env *serialize.Env, o LocalOptions) (*LocalResul
 			res.Dropped = append(res.Dropped, row.KeyRef)
 			times[row.KeyRef] = row.Time
 		}
-		return nil
+		res.LogRecords, err = countLog(tx, res.Dropped, only, at)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -117,11 +119,32 @@ func Local(ctx context.Context, env *serialize.Env, o LocalOptions) (*LocalResul
 		}
 		res.Dropped = append(slices.Clone(published), rest...)
 		res.Keys = int64(len(res.Dropped))
+		var err error
+		if res.LogRecords, err = countLog(tx, res.Dropped, only, at); err != nil {
+			return err
+		}
 		if _, err := tx.LocalPrune(published, store.LocalPruneOptions{UpTo: at.RowID}); err != nil {
 			return err
 		}
-		_, err := tx.LocalPrune(rest, store.LocalPruneOptions{Unpublished: true})
+		_, err = tx.LocalPrune(rest, store.LocalPruneOptions{Unpublished: true})
 		return err
 	})
 	return res, err
+}
+
+// countLog counts the log records that go with keys: of published ones up to the cursor,
+// of those in only all.
+func countLog(tx *store.Tx, keys []meta.KeyRef, only map[meta.KeyRef]bool, at store.Position) (n int64, err error) {
+	for _, k := range keys {
+		upTo := at.RowID
+		if only[k] {
+			upTo = math.MaxInt64
+		}
+		m, err := tx.CountLog(k, upTo)
+		if err != nil {
+			return 0, err
+		}
+		n += m
+	}
+	return n, nil
 }

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	modeBlob = 0o100644
-	modeTree = 0o40000
+	modeBlob      = 0o100644
+	modeTree      = 0o40000
+	modeSubmodule = 0o160000
 )
 
 var zero gitdb.Hash
@@ -99,7 +100,7 @@ func (e *editor) apply(base gitdb.Hash, ops []op, depth int) (gitdb.Hash, error)
 			return zero, err
 		}
 	}
-	d := dirEdit{editor: e, old: old, out: make([]gitdb.TreeEntry, 0, len(old)+min(len(ops), 16))}
+	d := dirEdit{editor: e, marked: len(ops) > 0 && isMarkedBase(ops[0].path[:depth]), old: old, out: make([]gitdb.TreeEntry, 0, len(old)+min(len(ops), 16))}
 	for len(ops) > 0 && len(ops[0].path) == depth {
 		d.clears = append(d.clears, ops[0])
 		ops = ops[1:]
@@ -128,6 +129,9 @@ func (e *editor) apply(base gitdb.Hash, ops []op, depth int) (gitdb.Hash, error)
 		}
 	}
 	d.rest()
+	if d.err != nil {
+		return zero, d.err
+	}
 	return d.finish(base)
 }
 
@@ -135,6 +139,7 @@ func (e *editor) apply(base gitdb.Hash, ops []op, depth int) (gitdb.Hash, error)
 // merged in git's order: a folder sorts as its name + "/".
 type dirEdit struct {
 	*editor
+	marked bool // a marker here marks a target
 	old    []gitdb.TreeEntry
 	next   int // first entry of old that is not decided
 	out    []gitdb.TreeEntry
@@ -184,11 +189,14 @@ func (d *dirEdit) upTo(name string, dir bool) (gitdb.TreeEntry, bool) {
 
 // keep copies an entry that no edit names, unless the folder is being cleared of it.
 func (d *dirEdit) keep(o gitdb.TreeEntry) {
-	if d.cleared(o) || d.gone[o.Name] {
+	switch {
+	case d.cleared(o):
 		d.drop(o)
-		return
+	case d.gone[o.Name]:
+		d.dropAll(o)
+	default:
+		d.out = append(d.out, o)
 	}
-	d.out = append(d.out, o)
 }
 
 // cleared reports whether a clear covers o, and notes what that means for the key.
@@ -210,11 +218,29 @@ func (d *dirEdit) cleared(o gitdb.TreeEntry) bool {
 	return false
 }
 
+// drop takes an entry out; what is below a folder is the caller's matter.
 func (d *dirEdit) drop(o gitdb.TreeEntry) {
 	d.dirty = true
-	if o.Mode != modeTree {
+	if o.Mode != modeTree && o.Mode != modeSubmodule {
 		d.delta.Removed = append(d.delta.Removed, o.Hash)
 	}
+}
+
+// dropAll takes an entry out with everything below it.
+func (d *dirEdit) dropAll(o gitdb.TreeEntry) {
+	d.drop(o)
+	if o.Mode != modeTree || d.err != nil {
+		return
+	}
+	count := func(e gitdb.TreeEntry) {
+		if IsKeyEntry(e) {
+			d.delta.Keys--
+		}
+	}
+	d.err = walkFolders(d.ctx, d.rd, o.Hash, "", 0, count, func(l Leaf) error {
+		d.drop(gitdb.TreeEntry{Mode: l.Mode, Hash: l.Hash})
+		return nil
+	})
 }
 
 // leaf applies the edits of one name: at most a delete and a put.
@@ -280,7 +306,7 @@ func (d *dirEdit) leaf(name string, ops []op) {
 func (d *dirEdit) takeOver(name string, dir bool) {
 	for i, o := range d.out {
 		if o.Name == name && (o.Mode == modeTree) != dir {
-			d.drop(o)
+			d.dropAll(o)
 			d.out = slices.Delete(d.out, i, i+1)
 			return
 		}
@@ -322,8 +348,9 @@ func (d *dirEdit) rest() {
 }
 
 func (d *dirEdit) finish(base gitdb.Hash) (gitdb.Hash, error) {
-	if len(d.out) == 1 && d.out[0].Mode != modeTree && d.out[0].Name == markerName {
-		d.dirty, d.out = true, nil // a marker alone marks nothing
+	if d.marked && len(d.out) == 1 && d.out[0].Mode != modeTree && d.out[0].Name == markerName {
+		d.drop(d.out[0]) // a marker alone marks nothing
+		d.out = nil
 	}
 	if !d.dirty {
 		return base, nil

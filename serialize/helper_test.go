@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,6 +41,7 @@ func TestMain(m *testing.M) {
 	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(config), 0o666); err != nil {
 		panic(err)
 	}
+	flag.Set("rapid.checks", "20") // each takes commits; more with -rapid.checks
 	code := m.Run()
 	os.RemoveAll(home)
 	os.Exit(code)

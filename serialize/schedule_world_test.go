@@ -95,7 +95,7 @@ type site interface {
 // line is one commit of the remote's history.
 type schedCommit struct {
 	values  views
-	removed []string
+	removed []string // removed or swept
 }
 
 type remote interface {
@@ -157,7 +157,7 @@ func newWorld(s schedule, sites []site, r remote) *world {
 	return w
 }
 
-var edits = map[string]string{"set": "set", "rm": "rm", "add": "add", "drop": "drop", "push": "add", "pop": "drop"}
+var edits = map[string]string{"set": "set", "rm": "rm", "add": "add", "drop": "drop", "append": "add", "pop": "drop"}
 
 // run carries out one step and notes who knows what.
 func (w *world) run(s schedStep) {
@@ -175,7 +175,7 @@ func (w *world) run(s schedStep) {
 		}
 		apply := true
 		switch s.op {
-		case "set", "push":
+		case "set", "append":
 			w.names++
 			s.item = fmt.Sprintf("v%04d", w.names)
 			apply = s.op == "set" || !have || row.kind == "list"
@@ -219,9 +219,9 @@ func (w *world) run(s schedStep) {
 		}
 	}
 	if id, _, _ := c.tip(); id != "" {
-		at := w.knownAt[id]
-		at.join(w.known[s.clone])
-		w.knownAt[id] = at
+		if _, ok := w.knownAt[id]; !ok { // a commit holds what its maker knew
+			w.knownAt[id] = w.known[s.clone]
+		}
 	}
 	for i, c := range w.sites {
 		if c.ours() && w.bad == nil {
@@ -502,12 +502,12 @@ var (
 		"string+restore": {"set_x", "rm_x", "set_y", "sync", "prune", "restore_x"},
 		"set":            {"add_g_m", "drop_g_m", "add_g_n", "sync", "prune"},
 		"set+local":      {"add_g_m", "drop_g_m", "add_g_n", "sync", "local-prune_g"},
-		"list":           {"push_l", "pop_l", "set_y", "sync", "prune"},
+		"list":           {"append_l", "pop_l", "set_y", "sync", "prune"},
 	}
 	starts = map[string]string{
-		"string": "A.set_x A.sync B.sync", "set": "A.add_g_m A.sync B.sync", "list": "A.push_l A.sync B.sync",
+		"string": "A.set_x A.sync B.sync", "set": "A.add_g_m A.sync B.sync", "list": "A.append_l A.sync B.sync",
 	}
-	randomOps = strings.Fields(`set_x set_y rm_x rm_y add_g_m add_g_n drop_g_m drop_g_n add_h_m push_l push_l pop_l
+	randomOps = strings.Fields(`set_x set_y rm_x rm_y add_g_m add_g_n drop_g_m drop_g_n add_h_m append_l append_l pop_l
 		sync sync pull push fetch serialize prune full local-prune_x local-prune_g sweep_y restore_x`)
 	orders = [][][]int{{{0, 1}, {0, 1}}, {{0, 1}, {1, 0}}, {{1, 0}, {0, 1}}}
 )

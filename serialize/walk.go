@@ -68,17 +68,19 @@ func walkFolders(ctx context.Context, rd *gitdb.Reader, id gitdb.Hash, prefix st
 // markedBase returns how many components the target has if entries, the folder at
 // prefix, hold the marker that ends it; base if it is known already or unknown still.
 func markedBase(entries []gitdb.TreeEntry, prefix string, base int) int {
-	if base != 0 || !(strings.HasPrefix(prefix, "branch/") || strings.HasPrefix(prefix, "change-id/")) {
-		return base
-	}
-	n := strings.Count(prefix, "/")
-	if n < 3 {
+	if base != 0 || !isMarkedBase(prefix) {
 		return base
 	}
 	if _, ok := find(entries, markerName, false); ok {
-		return n
+		return strings.Count(prefix, "/")
 	}
 	return base
+}
+
+// isMarkedBase reports whether the folder at prefix (with a final slash) can be one that a
+// marker makes the end of a target.
+func isMarkedBase(prefix string) bool {
+	return (strings.HasPrefix(prefix, "branch/") || strings.HasPrefix(prefix, "change-id/")) && strings.Count(prefix, "/") >= 3
 }
 
 // WalkTree calls fn for every blob of a metadata tree, in git's order.

@@ -85,6 +85,11 @@ func (tx *Tx) ChangesSince(p Position) ([]Change, error) {
 	return out, nil
 }
 
+// CountLog counts the log records of a key up to and including rowid upTo.
+func (tx *Tx) CountLog(k meta.KeyRef, upTo int64) (int64, error) {
+	return tx.c.int64(tx.ctx, "SELECT count(*) FROM metadata_log WHERE target_type = ? AND target_value = ? AND key = ? AND rowid <= ?", append(keyArgs(k), upTo)...)
+}
+
 // DeleteLog deletes the log records of keys up to and including rowid upTo, and moves
 // the cursors that stood on one of them.
 func (tx *Tx) DeleteLog(keys []meta.KeyRef, upTo int64) (n int64, err error) {

@@ -121,7 +121,7 @@ func (tx *Tx) records(q Query, s span, yield func(Record, error) bool) bool {
 		// A byte of the string takes at most six in JSON. octet_length does not load
 		// the value.
 		limit = 6*q.NoLarge + 2
-		value = fmt.Sprintf("CASE WHEN octet_length(m.value) <= ? THEN m.value WHEN octet_length(m.value) <= %d THEN substr(m.value, 1, ?) ELSE '' END, octet_length(m.value)", maxPreview)
+		value = fmt.Sprintf("CASE WHEN m.is_git_ref OR octet_length(m.value) <= ? THEN m.value WHEN octet_length(m.value) <= %d THEN substr(m.value, 1, ?) ELSE '' END, octet_length(m.value)", maxPreview)
 		args = append([]any{limit, limit}, args...)
 	}
 	text := "SELECT " + rowColumns + ", " + value + " FROM metadata m WHERE 1" + s.cond + keyOrder
@@ -163,7 +163,7 @@ func (tx *Tx) records(q Query, s span, yield func(Record, error) bool) bool {
 			})
 			slices.Sort(rec.Value.Members)
 		case q.NoLarge > 0:
-			rec.preview(r.str(nRow), r.num(nRow+1), q.NoLarge, limit)
+			rec.preview(tx.db, r.str(nRow), r.num(nRow+1), q.NoLarge, limit)
 		default:
 			rec.Value.String, err = tx.stringValue(rec.Row, r.str(nRow))
 		}
@@ -178,14 +178,15 @@ func (tx *Tx) records(q Query, s span, yield func(Record, error) bool) bool {
 
 // preview sets the beginning of a string from text, which is the first limit
 // characters of a column of size bytes.
-func (rec *Record) preview(text string, size int64, n, limit int) {
-	if rec.GitRef {
-		rec.Cut = true // how long the blob is, only git knows
-		return
-	}
-	if size > int64(limit) {
+func (rec *Record) preview(db *DB, text string, size int64, n, limit int) {
+	switch {
+	case rec.GitRef:
+		// the peer's large values: a blob that is lost leaves a listing possible
+		s, err := db.blob(rec.KeyRef, text)
+		rec.Value.String, rec.Cut, size = s, err != nil, int64(len(s))
+	case size > int64(limit):
 		rec.Value.String, rec.Cut = decodePrefix(text), true
-	} else {
+	default:
 		rec.Value.String = decodeString(text)
 	}
 	if s := rec.Value.String; len(s) > n {

@@ -297,7 +297,9 @@ func (g *getter) showLines(q store.Query) (found bool, err error) {
 		}
 		text := rec.Value.String
 		if rec.Cut {
-			text = strings.ToValidUTF8(text, "")
+			if text = strings.ToValidUTF8(text, ""); text == "" {
+				text = "..." // too large for even its beginning to be read
+			}
 		}
 		if rec.Type != meta.String {
 			text = strings.Join(rec.Value.Items(), ", ")

@@ -26,7 +26,8 @@ func newMaterializeCmd(a *app) *cobra.Command {
 serialized first. Then both histories are merged key by key: what one side
 changed is taken, of two edits of one string the later wins, lists and sets are
 united, and only a removal removes: a key that is missing stays readable here.
-Without REMOTE every metadata remote's tracking ref is read.
+Without REMOTE every metadata remote's tracking ref is read. Of a side remote
+the values are taken over where there are none here; they are not published.
 
 ` + exitStatus,
 		Example: `  git meta materialize
@@ -44,35 +45,67 @@ Without REMOTE every metadata remote's tracking ref is read.
 }
 
 func runMaterialize(ctx context.Context, a *app, o materializeOptions, remote string) error {
-	env, err := a.serializeEnv(ctx, o.dryRun)
+	open := a.env
+	if o.dryRun {
+		open = func(ctx context.Context) (*serialize.Env, error) { return a.dryEnv(ctx, true) }
+	}
+	env, warnings, err := a.exchangeOn(ctx, open, o.verbose, o.json)
 	if err != nil {
 		return err
 	}
-	warnings := a.collect(env, o.json)
-	if o.verbose {
-		env.Logf = a.Errf
-	}
-	refs, err := exchange.TrackingRefs(ctx, a.repository, env.Namespace, remote)
+	refs, err := env.Tracked(ctx, remote)
 	if err != nil {
 		return err
 	}
-	var results []*serialize.MergeResult
-	for _, ref := range refs {
-		res, err := serialize.Materialize(ctx, env, ref, serialize.MergeOptions{DryRun: o.dryRun, Pruner: autoPrune()})
+	results := []any{}
+	for _, t := range refs {
+		b, err := env.Materialize(ctx, t, o.dryRun)
 		if err != nil {
 			return err
 		}
-		results = append(results, res)
-		if !o.json {
-			printMaterialized(a, o, res)
+		switch {
+		case b.Side != nil:
+			results = append(results, sideJSON(b))
+			if !o.json {
+				printSide(a, o, b)
+			}
+		default:
+			results = append(results, mergeJSON(b.Merge))
+			if !o.json {
+				printMaterialized(a, o, b.Merge)
+			}
 		}
 	}
 	if o.json {
-		a.Out.Println(ui.JSON(materializeJSON(results, *warnings)))
+		a.Out.Println(ui.JSON((&ui.Object{}).Add("refs", results).Add("warnings", *warnings)))
 	} else if len(results) == 0 {
 		a.confirm("no remote metadata refs found")
 	}
 	return nil
+}
+
+// printSide says what was read from a side remote.
+func printSide(a *app, o materializeOptions, b *exchange.Brought) {
+	keys := ui.Plural(b.Side.Loaded, "key", "keys")
+	switch {
+	case o.dryRun && b.Side.UpToDate:
+		a.Out.Printf("dry-run: %s already up to date\n", b.Ref)
+	case o.dryRun:
+		a.Out.Printf("dry-run: %s\ndry-run: strategy=side-import\ndry-run: %s to be read\n", b.Ref, keys)
+	case b.Side.UpToDate:
+		a.confirm("%s already up to date", b.Ref)
+	default:
+		a.confirm("materialized %s (side remote, %s)", b.Ref, keys)
+	}
+}
+
+func sideJSON(b *exchange.Brought) *ui.Object {
+	strategy := "side-import"
+	if b.Side.UpToDate {
+		strategy = string(serialize.UpToDate)
+	}
+	return (&ui.Object{}).Add("ref", b.Ref).Add("strategy", strategy).Add("commit", nil).
+		Add("loaded", b.Side.Loaded).Add("removed", 0).Add("conflicts", []any{})
 }
 
 func printMaterialized(a *app, o materializeOptions, res *serialize.MergeResult) {
@@ -144,16 +177,12 @@ func printMergePlan(a *app, res *serialize.MergeResult) {
 	}
 }
 
-func materializeJSON(results []*serialize.MergeResult, warnings []string) *ui.Object {
-	refs := []any{}
-	for _, r := range results {
-		conflicts := []any{}
-		for _, c := range r.Conflicts {
-			conflicts = append(conflicts, (&ui.Object{}).Add("target_type", string(c.Target.Type)).Add("target_value", c.Target.Value).
-				Add("key", c.Key).Add("reason", string(c.Reason)).Add("resolution", c.Resolution).Add("loser", orNull(c.Loser)))
-		}
-		refs = append(refs, (&ui.Object{}).Add("ref", r.Ref).Add("strategy", string(r.Strategy)).Add("commit", orNull(r.Commit)).
-			Add("loaded", r.Loaded).Add("removed", r.Removed).Add("conflicts", conflicts))
+func mergeJSON(r *serialize.MergeResult) *ui.Object {
+	conflicts := []any{}
+	for _, c := range r.Conflicts {
+		conflicts = append(conflicts, (&ui.Object{}).Add("target_type", string(c.Target.Type)).Add("target_value", c.Target.Value).
+			Add("key", c.Key).Add("reason", string(c.Reason)).Add("resolution", c.Resolution).Add("loser", orNull(c.Loser)))
 	}
-	return (&ui.Object{}).Add("refs", refs).Add("warnings", append([]string{}, warnings...))
+	return (&ui.Object{}).Add("ref", r.Ref).Add("strategy", string(r.Strategy)).Add("commit", orNull(r.Commit)).
+		Add("loaded", r.Loaded).Add("removed", r.Removed).Add("conflicts", conflicts)
 }

@@ -49,8 +49,9 @@ func newRemoteAddCmd(a *app) *cobra.Command {
 		Short: "Add a remote",
 		Long: `Add a remote for metadata. URL is what git takes; OWNER/REPO stands for
 git@github.com:OWNER/REPO.git. The remote is asked first: nothing is configured
-if it does not answer. On a remote without metadata --init makes the first
-commit, a README, and stores the default auto-prune rules (max-keys 10000,
+if it does not answer. What it holds is fetched and merged with what is here; if
+that fails, nothing is configured. On a remote without metadata --init makes the
+first commit, a README, and stores the default auto-prune rules (max-keys 10000,
 min-keys 5000) for the next serialize, unless there are rules already.
 
 ` + exitStatus,
@@ -99,7 +100,7 @@ func runRemoteAdd(ctx context.Context, a *app, o exchange.AddOptions, url string
 	}
 	a.confirmAdded(added)
 	if added.OwnNamespace && added.Namespace != env.Namespace {
-		a.note("serialize works on refs/%s/local/main; for refs/%s: git config meta.namespace %s", env.Namespace, added.Namespace, added.Namespace)
+		a.note("push, pull and sync with it work on refs/%s; for git meta serialize: git config meta.namespace %s", added.Namespace, added.Namespace)
 	}
 	return nil
 }
@@ -114,6 +115,18 @@ func (a *app) confirmAdded(added *exchange.Added) {
 		verb = "Already set up:"
 	}
 	p := a.OutPainter()
+	if b := added.Brought; b != nil {
+		n := 0
+		if b.Side != nil {
+			n = b.Side.Loaded
+		} else {
+			n = b.Merge.Loaded
+		}
+		if !a.quiet {
+			a.say(exchange.Done, "Loaded "+ui.Plural(n, "key", "keys"))
+		}
+		a.reportBrought(b)
+	}
 	a.confirm("%s %s '%s' -> %s", p.Paint(styleDone, verb), what, ui.OneLine(added.Name), ui.OneLine(exchange.Redact(added.URL)))
 }
 
@@ -223,7 +236,7 @@ func (a *app) exchange(ctx context.Context) (*exchange.Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &exchange.Env{Repo: a.repository, Namespace: ns, Open: a.env, NoPrompt: !a.InTTY}
+	e := &exchange.Env{Repo: a.repository, Namespace: ns, Open: a.env, Pruner: autoPrune(), NoPrompt: !a.InTTY}
 	if !a.quiet {
 		e.Say = a.say
 		if a.ErrTTY {

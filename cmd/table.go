@@ -91,6 +91,10 @@ func table() []entry {
 		{"set:add", groupSets, "Add a member to a set", quick, newSetAddCmd},
 		{"set:rm", groupSets, "Remove a member from a set", quick, newSetRmCmd},
 
+		{"pull", groupExchange, "Fetch a metadata remote and read what it holds", 0, newPullCmd},
+		{"push", groupExchange, "Publish the metadata on a remote", 0, newPushCmd},
+		{"sync", groupExchange, "Pull from every metadata remote, then push", 0, newSyncCmd},
+
 		{"serialize", groupPlumbing, "Publish the changes as a commit on the local ref", 0, newSerializeCmd},
 		{"materialize", groupPlumbing, "Bring fetched metadata into the store", 0, newMaterializeCmd},
 		{"prune", groupPlumbing, "Drop old keys from the published tree", 0, newPruneCmd},

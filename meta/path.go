@@ -230,6 +230,9 @@ func parseKeyPath(p []string) (TreePath, error) {
 		}
 		kind, segs = PathEntryTombstone, p[:n-3]
 	case n >= 3 && at(n-2) == segTombstones:
+		if !IsMemberID(name) {
+			return TreePath{}, fmt.Errorf("%q is no member id", name)
+		}
 		kind, segs = PathMemberTombstone, p[:n-2]
 	case n >= 3 && at(n-2) == segSet:
 		kind, segs = PathMember, p[:n-2]

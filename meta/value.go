@@ -71,6 +71,9 @@ func MemberID(member string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// IsMemberID reports whether s can be the id of a member: 40 lower-case hex digits.
+func IsMemberID(s string) bool { return len(s) == 40 && isHex(s) }
+
 // Value is what a key holds; the field that Type names is the one in use.
 type Value struct {
 	Type    ValueType

@@ -142,6 +142,11 @@ func join(parts []*part, sizes bool) *inventory {
 		out = append(out, k)
 	}
 	inv.keys = out
+	for _, k := range out {
+		if k.paths != nil { // not everything of the target is in its folder
+			delete(inv.whole, k.Target)
+		}
+	}
 	return inv
 }
 

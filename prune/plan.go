@@ -93,13 +93,13 @@ func (p *plan) cuts(inv *inventory) (c serialize.Cuts, d serialize.Delta) {
 		}
 	}
 	for _, k := range p.drop {
-		switch {
-		case n[k.Target] > 0:
+		if n[k.Target] > 0 {
 			d.Keys -= k.entries
 			d.Gone += k.bytes
-		case k.paths != nil:
-			c.Paths = append(c.Paths, k.paths...)
-		default:
+			continue
+		}
+		c.Paths = append(c.Paths, k.paths...)
+		if k.paths == nil || k.entries > 0 {
 			c.Keys = append(c.Keys, k.KeyRef)
 		}
 	}

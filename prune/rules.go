@@ -2,6 +2,7 @@ package prune
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -197,8 +198,14 @@ func checkPair(key string, n int64, maxKey, minKey string, others map[string]str
 	set := "git meta config %s %s && git meta config %s %s"
 	var hint string
 	switch {
+	case n == math.MaxInt64:
+		hint = "use a smaller number: no maximum is above this one"
 	case key == minKey:
-		hint = fmt.Sprintf(set, maxKey, plain(2*n, maxKey), minKey, plain(n, maxKey))
+		twice := int64(math.MaxInt64)
+		if n <= math.MaxInt64/2 {
+			twice = 2 * n
+		}
+		hint = fmt.Sprintf(set, maxKey, plain(twice, maxKey), minKey, plain(n, maxKey))
 	case n > 1:
 		hint = fmt.Sprintf(set, minKey, plain(n/2, maxKey), maxKey, plain(n, maxKey))
 	default:

@@ -90,14 +90,17 @@ func (b *builder) add(c change) error {
 		}
 	}
 	if !c.leave {
+		n := len(ops)
 		if c.rec != nil {
 			e.time = c.rec.Time
 			ops = appendValue(ops, k, c.rec.Value, i)
-			ops = appendMarker(ops, c.Target)
 		} else if t, ok := c.keyTombstone(); ok {
 			e.time, e.explicit = t.Time, t.Explicit
 		}
 		ops = appendTombstones(ops, base, k, c.tombs, c.rec != nil, i)
+		if len(ops) > n { // tombstones too would be read as another target's
+			ops = appendMarker(ops, c.Target)
+		}
 	}
 	b.ed.keys = append(b.ed.keys, e)
 	b.rows = append(b.rows, c.rec != nil && !c.leave)

@@ -211,6 +211,11 @@ func (s *source) isWithheld(k meta.KeyRef) (store.Withheld, bool, error) {
 // '/' in them that are not the first component of another.
 func (s *source) findSolo(b *builder) error {
 	shared := map[meta.Target]bool{}
+	share := func(t meta.Target) {
+		if first, _, ok := strings.Cut(t.Value, "/"); ok {
+			shared[meta.Target{Type: t.Type, Value: first}] = true
+		}
+	}
 	for _, typ := range []meta.TargetType{meta.Branch, meta.ChangeID} {
 		last := ""
 		for row, err := range s.tx.Rows(store.Query{Type: typ}) {
@@ -221,12 +226,18 @@ func (s *source) findSolo(b *builder) error {
 				continue
 			}
 			last = row.Target.Value
-			if first, _, ok := strings.Cut(last, "/"); ok {
-				shared[meta.Target{Type: typ, Value: first}] = true
-			}
+			share(row.Target)
 		}
 	}
-	// a tombstone of a slashed target can stand below a target too
+	for t, err := range s.tx.AllTombstones() { // they have paths too
+		if err != nil {
+			return err
+		}
+		if t.Target.Type != meta.Branch && t.Target.Type != meta.ChangeID {
+			break // the other types come after these two
+		}
+		share(t.Target)
+	}
 	b.solo = func(t meta.Target) bool {
 		return b.fresh && !strings.Contains(t.Value, "/") && !shared[t]
 	}

@@ -32,7 +32,18 @@ type clearClass uint8
 const (
 	clearAll     clearClass = iota // every blob
 	clearEntries                   // blobs named as list entries
+	clearIDs                       // blobs named as members
 )
+
+func (c clearClass) covers(name string) bool {
+	switch c {
+	case clearEntries:
+		return meta.IsEntryName(name)
+	case clearIDs:
+		return meta.IsMemberID(name)
+	}
+	return true
+}
 
 // op is one edit of a tree.
 type op struct {
@@ -205,7 +216,7 @@ func (d *dirEdit) cleared(o gitdb.TreeEntry) bool {
 		return false
 	}
 	for _, c := range d.clears {
-		if c.class == clearEntries && !meta.IsEntryName(o.Name) {
+		if !c.class.covers(o.Name) {
 			continue
 		}
 		if c.key >= 0 {

@@ -91,7 +91,7 @@ func (m model) edit(ops []op) model {
 			folder, name := p[:strings.LastIndexByte(p, '/')+1], p[strings.LastIndexByte(p, '/')+1:]
 			regular := f.mode&0o170000 == 0o100000
 			switch {
-			case o.kind == opClear && folder == o.path && regular && (o.class == clearAll || meta.IsEntryName(name)),
+			case o.kind == opClear && folder == o.path && regular && o.class.covers(name),
 				o.kind == opDelete && p == o.path && regular,
 				o.kind == opPut && (strings.HasPrefix(p, o.path+"/") || strings.HasPrefix(o.path, p+"/")):
 				delete(out, p)
@@ -247,7 +247,7 @@ func checkKey(t tester, k *keyEdit, i int32, ops []op, before, after model) {
 			continue
 		}
 		for p, f := range before {
-			cleared := o.kind == opClear && p[:strings.LastIndexByte(p, '/')+1] == o.path && (o.class == clearAll || meta.IsEntryName(p[len(o.path):]))
+			cleared := o.kind == opClear && p[:strings.LastIndexByte(p, '/')+1] == o.path && o.class.covers(p[len(o.path):])
 			if !cleared && p != o.path || f.mode&0o170000 != 0o100000 && o.kind != opPut {
 				continue
 			}

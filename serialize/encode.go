@@ -1,7 +1,6 @@
 package serialize
 
 import (
-	"strings"
 	"unsafe"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -29,7 +28,7 @@ func appendClears(ops []op, base, k, key string, i int32) []op {
 		op{path: meta.ListPath(k) + "/", kind: opClear, class: clearEntries, value: true, key: i},
 		op{path: meta.ListTombstonesPath(k) + "/", kind: opClear, class: clearEntries, key: i},
 		op{path: meta.SetPath(k) + "/", kind: opClear, class: clearAll, value: true, key: i},
-		op{path: meta.MemberTombstonesPath(k) + "/", kind: opClear, class: clearAll, key: i},
+		op{path: meta.MemberTombstonesPath(k) + "/", kind: opClear, class: clearIDs, key: i},
 		op{path: meta.TombstonePath(base, key), kind: opDelete, key: i},
 	)
 }
@@ -110,7 +109,7 @@ func appendTombstones(ops []op, base, k string, ts []meta.Tombstone, hasRow bool
 				ops = putBlob(ops, meta.ListTombstonesPath(k)+"/"+t.Name, string(meta.EncodeTombstone(t.Time, t.Email, false)), false, i)
 			}
 		case meta.MemberTombstone:
-			if t.Name != "" && !strings.Contains(t.Name, "/") {
+			if meta.IsMemberID(t.Name) {
 				ops = putBlob(ops, meta.MemberTombstonesPath(k)+"/"+t.Name, t.Member, false, i)
 			}
 		}

@@ -89,7 +89,7 @@ func TestMessages(t *testing.T) {
 	same(t, "control characters", message([]line{{'M', meta.KeyRef{Target: meta.Target{Type: meta.Branch, Value: "a\tb"}, Key: "k\n"}, 1}}),
 		"git-meta: serialize (1 changes)\n\nM\t\"branch:a\\tb\"\t\"k\\n\"")
 	got := removals("git-meta: serialize (3 changes)\n\nD\tproject\ta:b\nM\tbranch:xyz\tc\nD\tbranch:xyz/y\tk\tl\nD\tweird:x\ty")
-	if diff := cmp.Diff(got, []meta.KeyRef{keyRef("project a:b"), {Target: meta.Target{Type: meta.Branch, Value: "x/y"}, Key: "k\tl"}}); diff != "" {
+	if diff := cmp.Diff(got, []meta.KeyRef{keyRef("project a:b"), {Target: meta.Target{Type: meta.Branch, Value: "xyz/y"}, Key: "k\tl"}}); diff != "" {
 		t.Error(diff)
 	}
 	if removals("materialize\n\nD\tproject\ta") != nil {
@@ -319,4 +319,27 @@ func TestManyKeys(t *testing.T) {
 	other.commitTree("by git", info.String())
 	same(t, "tree", tree, other.tree("main"))
 	w.g.fsck()
+}
+
+// The tombstones of a slashed branch stand in the folder of the branch that is its first
+// component, and need the marker as its values do.
+func TestTombstonesBelowABranch(t *testing.T) {
+	t.Parallel()
+	g := newRepo(t)
+	w, full := g.world(t), g.world(t)
+	for _, w := range []*world{w, full} {
+		w.set(1, "branch:topic/299 a", "1")
+		if w != full {
+			w.serialize(Options{})
+		}
+		w.rm(2, "branch:topic/299 a")
+		w.set(3, "branch:topic k", "1")
+		w.serialize(Options{ForceFull: w == full})
+	}
+	same(t, "tree", full.paths(), lines("branch/b4/topic/299/__target__=",
+		`branch/b4/topic/299/__tombstones/a/__deleted={"timestamp":1700000000002,"email":"a@example.com","explicit":true}`, "branch/b4/topic/k/__value=1"))
+	same(t, "tree", w.tree("main"), full.tree("main"))
+	again := w.lose()
+	again.serialize(Options{})
+	same(t, "store", again.dump(), w.dump())
 }

@@ -283,21 +283,21 @@ func readKeyAt(l *lookup, ref meta.KeyRef, base string) (*keyState, error) {
 		s.add(meta.TreePath{Kind: kind, Name: name}, id)
 	}
 	for _, d := range []struct {
-		path string
-		kind meta.PathKind
+		path  string
+		kind  meta.PathKind
+		class clearClass
 	}{
-		{meta.ListPath(k), meta.PathEntry},
-		{meta.ListTombstonesPath(k), meta.PathEntryTombstone},
-		{meta.SetPath(k), meta.PathMember},
-		{meta.MemberTombstonesPath(k), meta.PathMemberTombstone},
+		{meta.ListPath(k), meta.PathEntry, clearEntries},
+		{meta.ListTombstonesPath(k), meta.PathEntryTombstone, clearEntries},
+		{meta.SetPath(k), meta.PathMember, clearAll},
+		{meta.MemberTombstonesPath(k), meta.PathMemberTombstone, clearIDs},
 	} {
 		es, err := l.entries(d.path)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range es {
-			named := d.kind == meta.PathMember || d.kind == meta.PathMemberTombstone || meta.IsEntryName(e.Name)
-			if e.Mode&0o170000 == 0o100000 && named {
+			if isFile(e) && d.class.covers(e.Name) {
 				add(d.kind, e.Name, e.Hash)
 			}
 		}

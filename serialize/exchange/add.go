@@ -33,10 +33,13 @@ type Added struct {
 	Existed bool // it was configured before and has been checked
 	Created bool // this call has made MainRef on the remote
 	Rules   bool // the default auto-prune rules were stored
+
+	Brought *Brought // what it held, where that had to be read
 }
 
-// Add configures a remote and, where it is empty, initializes it. If it fails, also by
-// an interrupt, configuration and refs are as they were.
+// Add configures a remote and, where it is empty, initializes it; what it holds is
+// fetched and read: merged for the primary remote, imported for a side remote. If it
+// fails, also by an interrupt, configuration and refs are as they were.
 func (e *Env) Add(ctx context.Context, o AddOptions) (*Added, error) {
 	add, err := e.planAdd(ctx, o)
 	if err != nil {
@@ -193,7 +196,7 @@ func (e *Env) connect(ctx context.Context, o AddOptions, add *Added, refs remote
 	if refs.main.IsZero() {
 		return e.initialize(ctx, add, origin, u)
 	}
-	return e.join(ctx, o, add, refs.main)
+	return e.join(ctx, o, add, refs.main, u)
 }
 
 // origin returns the URL of the repository's code, "" if there is none.
@@ -208,22 +211,27 @@ func (e *Env) origin(ctx context.Context) string {
 
 // initialize publishes the first commit of a remote: exactly the local ref's.
 func (e *Env) initialize(ctx context.Context, add *Added, origin string, u *undo) error {
-	tip, _, err := e.starter(ctx, add.Remote, origin, u)
+	tip, own, err := e.starter(ctx, add.Remote, origin, u)
 	if err != nil {
 		return err
 	}
 	e.say(Step, fmt.Sprintf("Initializing %s on %s...", add.MainRef(), add.Name))
 	how, err := e.push(ctx, add.Remote, tip, gitdb.ZeroHash)
-	if err != nil && ctx.Err() == nil {
+	if how < created && ctx.Err() == nil {
 		// The answer may have been lost, or somebody else was faster. The very same commit
 		// there is ours, or as good as.
-		refs, ierr := e.inspect(ctx, add.URL, add.Namespace)
+		refs, ierr := e.look(ctx, add.Remote)
 		switch {
 		case ierr != nil || refs.main.IsZero():
 		case refs.main == tip:
 			how, err = created, nil
 		default:
-			return e.read(ctx, add.Remote, refs.main, 0)
+			if own && !add.Side { // theirs is the starter now
+				if err := e.putBack(ctx, add.LocalRef(), gitdb.ZeroHash); err != nil {
+					return err
+				}
+			}
+			return e.read(ctx, add, 0, u)
 		}
 	}
 	if err != nil {
@@ -255,7 +263,7 @@ func (e *Env) track(ctx context.Context, r Remote, commit gitdb.Hash) error {
 }
 
 // join connects with a remote that has metadata.
-func (e *Env) join(ctx context.Context, o AddOptions, add *Added, main gitdb.Hash) error {
+func (e *Env) join(ctx context.Context, o AddOptions, add *Added, main gitdb.Hash, u *undo) error {
 	tracking, err := e.tip(ctx, add.TrackingRef())
 	if err != nil {
 		return err
@@ -274,17 +282,5 @@ func (e *Env) join(ctx context.Context, o AddOptions, add *Added, main gitdb.Has
 	if known { // all of it was published from here
 		return e.track(ctx, add.Remote, main)
 	}
-	return e.read(ctx, add.Remote, main, o.Depth)
+	return e.read(ctx, add, o.Depth, u)
 }
-
-// read takes over what a remote holds. It is the one place to build that in: fetch
-// (r.refspec, depth), load the values of the tip, merge, and return nil; the caller has
-// written the configuration and takes it back on an error.
-func (e *Env) read(_ context.Context, r Remote, _ gitdb.Hash, _ int) error {
-	return &meta.Error{
-		Op: "remote " + Redact(r.URL), Err: fmt.Errorf("%s exists: %w", r.MainRef(), ErrFilled),
-	}
-}
-
-// ErrFilled: the remote holds metadata that this repository has not got.
-var ErrFilled = errors.New("reading an existing remote is not in this version yet")

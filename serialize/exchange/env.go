@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"github.com/git-meta/git-meta-go/serialize"
@@ -19,6 +20,9 @@ type Env struct {
 	// store is created if there is none. It is called as late as possible: what fails
 	// before leaves no store behind.
 	Open func(context.Context) (*serialize.Env, error)
+
+	// Pruner cuts the tree back after a commit, as for [serialize.Run]. Nil: never.
+	Pruner serialize.Pruner
 
 	// Say receives what is being done, one line each; nil: nobody listens.
 	Say func(Kind, string)
@@ -45,6 +49,28 @@ const (
 func (e *Env) say(k Kind, text string) {
 	if e.Say != nil {
 		e.Say(k, text)
+	}
+}
+
+// open returns the environment of serialize for a namespace, with the store open.
+func (e *Env) open(ctx context.Context, ns string) (*serialize.Env, error) {
+	env, err := e.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := *env
+	c.Namespace = ns
+	return &c, nil
+}
+
+// backoff waits before attempt n+1, a random time that grows to about a second.
+func backoff(ctx context.Context, n int) error {
+	wait := min(50*time.Millisecond<<min(n, 10), time.Second)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(wait/4 + rand.N(wait)):
+		return nil
 	}
 }
 

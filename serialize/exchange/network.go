@@ -26,8 +26,13 @@ func (e *Env) network(ctx context.Context, args ...string) *gitdb.Command {
 	if e.Terminal != nil {
 		c.Stderr(e.Terminal)
 	}
-	return c
+	return c.Env(GuardVariable + "=" + e.Repo.CommonDir)
 }
+
+// GuardVariable is set for the git processes that talk to a remote, to the common
+// folder of the repository they work for: a hook that they run and that starts git meta
+// push, pull or sync on the same repository again would go round in circles.
+const GuardVariable = "GIT_META_EXCHANGE"
 
 // trouble words the failure of a git process that talked to a remote.
 func (e *Env) trouble(ctx context.Context, url string, err error) error {
@@ -47,10 +52,21 @@ type remoteRefs struct {
 	others []string   // namespaces of other refs/X/main
 }
 
-// inspect asks a remote for its refs: git ls-remote, with a line read at a time.
+// look asks a configured remote for its refs.
+func (e *Env) look(ctx context.Context, r Remote) (remoteRefs, error) {
+	return e.lsRemote(ctx, r.Name, r.URL, r.Namespace)
+}
+
+// inspect asks a URL for its refs.
 func (e *Env) inspect(ctx context.Context, url, ns string) (remoteRefs, error) {
+	return e.lsRemote(ctx, url, url, ns)
+}
+
+// lsRemote is git ls-remote, with a line read at a time. where is a URL or the name of a
+// remote whose URL is url.
+func (e *Env) lsRemote(ctx context.Context, where, url, ns string) (remoteRefs, error) {
 	var refs remoteRefs
-	c := e.network(ctx, "ls-remote", "--refs", "--", url)
+	c := e.network(ctx, "ls-remote", "--quiet", "--refs", "--", where)
 	out, err := c.Start()
 	if err != nil {
 		return refs, e.trouble(ctx, url, err)
@@ -99,25 +115,34 @@ func mainNamespace(ref string) (string, bool) {
 type pushed int
 
 const (
-	refused  pushed = iota // the remote's ref is not what was expected, or it said no
+	failed   pushed = iota // git said nothing about the ref: the transport failed, or worse
+	stale                  // git did not send it: the remote's ref is not what was expected
+	refused                // the remote said no
 	created                // the ref was made by this push
 	moved                  // the ref was moved by this push
 	upToDate               // the ref was there already
 )
 
-// push makes ref on the remote commit, if it still is at old there (zero: does not
-// exist). It is pushed by the remote's name, so that git moves the tracking ref. The
-// user's pre-push hook does not run: it is about code, and may itself push metadata.
+// push makes MainRef on the remote commit, if it still is at old there (zero: does not
+// exist). It is pushed by the remote's name, so that git moves the tracking ref.
+func (e *Env) push(ctx context.Context, r Remote, commit, old gitdb.Hash) (pushed, error) {
+	return e.pushRef(ctx, r, r.MainRef(), commit, old)
+}
+
+// pushRef is push for any ref. The user's pre-push hook does not run: it is about code,
+// and may itself push metadata.
 //
-// The answer comes from git push --porcelain, not from its messages; with refused, err
-// says why.
-func (e *Env) push(ctx context.Context, r Remote, commit gitdb.Hash, old gitdb.Hash) (pushed, error) {
-	ref, expect := r.MainRef(), ""
+// The answer comes from git push --porcelain, not from its messages. With failed, stale
+// and refused err says why; with refused it is a [*refusal].
+func (e *Env) pushRef(ctx context.Context, r Remote, ref string, commit, old gitdb.Hash) (pushed, error) {
+	expect := ""
 	if !old.IsZero() {
 		expect = old.String()
 	}
-	args := []string{"push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no",
-		"--force-with-lease=" + ref + ":" + expect}
+	args := []string{
+		"push", "--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no", "--no-signed",
+		"--force-with-lease=" + ref + ":" + expect,
+	}
 	if e.Terminal != nil {
 		args = append(args, "--progress")
 	}
@@ -129,21 +154,77 @@ func (e *Env) push(ctx context.Context, r Remote, commit gitdb.Hash, old gitdb.H
 		}
 		switch f[0] {
 		case "*":
-			return created, err
+			return created, nil
 		case " ", "+":
-			return moved, err
+			return moved, nil
 		case "=":
-			return upToDate, err
+			return upToDate, nil
 		case "!":
-			if err != nil && len(f) == 3 {
-				err = fmt.Errorf("%s: %w", f[2], err)
+			if err == nil {
+				err = errors.New("git push refused")
 			}
+			return e.rejected(err, append(f, "")[2])
 		}
 	}
 	if err == nil {
 		err = errors.New("git push said nothing about " + ref)
 	}
-	return refused, err
+	return failed, err
+}
+
+// rejected tells who rejected a ref, from the last field of its line in git push
+// --porcelain: these words are not translated.
+func (e *Env) rejected(err error, summary string) (pushed, error) {
+	reason, remote := strings.CutPrefix(summary, "[remote rejected] ")
+	if !remote {
+		return stale, fmt.Errorf("%s: %w", summary, err)
+	}
+	if in, ok := strings.CutPrefix(reason, "("); ok {
+		reason = strings.TrimSuffix(in, ")")
+	}
+	no := &refusal{reason: reason, err: err}
+	var ge *gitdb.GitError
+	if errors.As(err, &ge) {
+		for line := range strings.Lines(ge.Stderr) {
+			if text, ok := strings.CutPrefix(line, "remote: "); ok && strings.TrimSpace(text) != "" {
+				no.said = append(no.said, strings.TrimSpace(text))
+			}
+		}
+	}
+	return refused, no
+}
+
+// refusal is the answer of a server that does not take a push.
+type refusal struct {
+	reason string   // from the protocol
+	said   []string // what hooks printed
+	err    error
+}
+
+// maxSaid is how many lines of a server are shown.
+const maxSaid = 20
+
+func (r *refusal) Error() string {
+	text := "the remote refuses it: " + r.reason
+	for _, line := range r.said[:min(len(r.said), maxSaid)] {
+		text += "\n  remote: " + line
+	}
+	return text
+}
+
+func (r *refusal) Unwrap() error { return r.err }
+
+// hook reports whether a hook of the server said no, in the words that git's own
+// receive-pack has for it in the protocol: whatever the ref does meanwhile, it is no race.
+func (r *refusal) hook() bool {
+	return r.reason == "pre-receive hook declined" || r.reason == "hook declined"
+}
+
+// race reports whether the reason is one that git's receive-pack gives when another push
+// held or moved the ref.
+func (r *refusal) race() bool {
+	return r.reason == "failed to update ref" || r.reason == "reference already exists" ||
+		strings.HasPrefix(r.reason, "cannot lock ref") || strings.HasPrefix(r.reason, "incorrect old value")
 }
 
 // shellWord quotes s for a shell where that is needed.

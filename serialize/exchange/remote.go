@@ -25,6 +25,9 @@ type Remote struct {
 	Namespace string
 	// OwnNamespace: it was chosen for this remote and is recorded as metanamespace.
 	OwnNamespace bool
+	// Destination is remote.NAME.metadestination: what filter rules send there goes to
+	// this remote, and git meta push without --destination pushes it.
+	Destination string
 }
 
 // MainRef returns the ref on the remote.
@@ -84,6 +87,7 @@ func remoteOf(cfg *gitdb.Config, name, ns string) (Remote, bool) {
 	if own, ok := cfg.Get(p + "metanamespace"); ok && serialize.CheckNamespace(own) == nil {
 		r.Namespace, r.OwnNamespace = own, true
 	}
+	r.Destination, _ = cfg.Get(p + "metadestination")
 	return r, true
 }
 

@@ -12,11 +12,16 @@ import (
 )
 
 // starter returns the commit that a new remote begins with: the tip of the local ref,
-// which is made if it does not exist. own says that it was made here. The new commit has
+// which is made if it does not exist; for a side remote, which our metadata does not go
+// to, a commit that no local ref holds. own says that it was made here. The new commit has
 // no parents and one file, README.md, that serialize keeps like every path it does not
 // know.
 func (e *Env) starter(ctx context.Context, r Remote, origin string, u *undo) (tip gitdb.Hash, own bool, err error) {
 	ref := r.LocalRef()
+	if r.Side {
+		tip, err = e.writeStarter(ctx, r, origin, "")
+		return tip, true, err
+	}
 	for {
 		if tip, err = e.tip(ctx, ref); err != nil {
 			return tip, false, err
@@ -25,7 +30,7 @@ func (e *Env) starter(ctx context.Context, r Remote, origin string, u *undo) (ti
 			e.say(Done, fmt.Sprintf("Reusing existing %s (tip %.12s)", ref, tip))
 			return tip, false, nil
 		}
-		tip, err = e.writeStarter(ctx, r, origin)
+		tip, err = e.writeStarter(ctx, r, origin, ref)
 		if errors.Is(err, gitdb.ErrRefMoved) {
 			continue // somebody published in between
 		}
@@ -44,19 +49,25 @@ func (e *Env) starter(ctx context.Context, r Remote, origin string, u *undo) (ti
 	}
 }
 
-func (e *Env) writeStarter(ctx context.Context, r Remote, origin string) (gitdb.Hash, error) {
+// writeStarter writes the commit and, unless it is "", the ref, which must not exist.
+func (e *Env) writeStarter(ctx context.Context, r Remote, origin, ref string) (gitdb.Hash, error) {
+	return e.readmeCommit(ctx, readmeText(r, origin), ref, "git-meta: initialize "+r.Namespace+" metadata\n\n"+
+		"First commit on "+r.LocalRef()+", created by `git meta remote add --init`.\n"+
+		"Stores a README that documents the metadata layout for new contributors.")
+}
+
+// readmeCommit writes a commit without parents that holds README.md alone and, unless it
+// is "", makes ref, which must not exist, point to it.
+func (e *Env) readmeCommit(ctx context.Context, text, ref, message string) (gitdb.Hash, error) {
 	author, err := e.Repo.AuthorIdent(ctx)
 	if err != nil {
 		return gitdb.ZeroHash, err
 	}
-	c := gitdb.Commit{Author: author}
+	c := gitdb.Commit{Author: author, Message: message}
 	if c.Committer, err = e.Repo.CommitterIdent(ctx); err != nil {
 		return gitdb.ZeroHash, err
 	}
 	c.Author.When = c.Committer.When
-	c.Message = "git-meta: initialize " + r.Namespace + " metadata\n\n" +
-		"First commit on " + r.LocalRef() + ", created by `git meta remote add --init`.\n" +
-		"Stores a README that documents the metadata layout for new contributors."
 
 	w, err := e.Repo.NewWriter(ctx)
 	if err != nil {
@@ -70,14 +81,14 @@ func (e *Env) writeStarter(ctx context.Context, r Remote, origin string) (gitdb.
 		}
 		return id
 	}
-	readme := put(gitdb.BlobObject, []byte(readmeText(r, origin)))
+	readme := put(gitdb.BlobObject, []byte(text))
 	c.Tree = put(gitdb.TreeObject, gitdb.AppendTreeEntry(nil, 0o100644, "README.md", readme))
 	id := put(gitdb.CommitObject, c.Encode())
 	if err == nil {
 		err = w.Finish(ctx)
 	}
-	if err == nil {
-		err = e.Repo.UpdateRef(ctx, r.LocalRef(), id, gitdb.ZeroHash, "git-meta: initialize")
+	if err == nil && ref != "" {
+		err = e.Repo.UpdateRef(ctx, ref, id, gitdb.ZeroHash, "git-meta: initialize")
 	}
 	if err != nil {
 		return gitdb.ZeroHash, err

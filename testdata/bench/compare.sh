@@ -93,7 +93,7 @@ order() { if [ $(($1 % 2)) = 0 ]; then echo peer ours; else echo ours peer; fi; 
 copy() {
 	rm -rf "$2"
 	cp -R "$1" "$2"
-	sync "$2" 2>/dev/null || sync
+	sync -f "$2" 2>/dev/null || sync
 }
 
 tree() { git -C "$1" rev-parse 'refs/meta/local/main^{tree}'; }

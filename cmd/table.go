@@ -104,6 +104,7 @@ func table() []entry {
 		{"remote", groupSetup, "Add, list and remove remotes for metadata", 0, newRemoteCmd},
 		{"config", groupSetup, "Show or change the project's meta: settings", quick, newConfigCmd},
 		{"config:prune", groupSetup, "Ask for the auto-prune rules and save them", 0, newConfigPruneCmd},
+		{"hooks", groupSetup, "Let git push and pull metadata with code", 0, newHooksCmd},
 		{"teardown", groupSetup, "Remove the store and the refs of git-meta", 0, newTeardownCmd},
 
 		{"help", groupMore, "Show the help of a command", quick, newHelpCmd},

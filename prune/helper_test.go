@@ -65,11 +65,7 @@ func newRepo(t testing.TB) *gitRepo {
 	t.Helper()
 	g := &gitRepo{t: t, dir: filepath.Join(t.TempDir(), "r")}
 	gitIn(t, filepath.Dir(g.dir), "", "init", "-q", g.dir)
-	var err error
-	if g.repo, err = gitdb.Discover(context.Background(), g.dir); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { g.repo.Close() })
+	g.open()
 	return g
 }
 
@@ -84,6 +80,17 @@ func gitIn(t tester, dir, stdin string, args ...string) string {
 		t.Fatalf("git %s: %v\n%s%s", strings.Join(args, " "), err, out, stderr.String())
 	}
 	return strings.TrimSuffix(string(out), "\n")
+}
+
+// open reads the repository anew.
+func (g *gitRepo) open() {
+	g.t.Helper()
+	repo, err := gitdb.Discover(context.Background(), g.dir)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { repo.Close() })
+	g.repo = repo
 }
 
 // world is a store and a namespace of refs in a repository.
@@ -187,6 +194,15 @@ func (w *world) serialize(force ...bool) *serialize.Result {
 func (w *world) git(args ...string) string {
 	w.t.Helper()
 	return gitIn(w.t, w.g.dir, "", args...)
+}
+
+// remote configures a meta remote.
+func (w *world) remote() {
+	w.t.Helper()
+	w.git("config", "remote.origin.url", "x")
+	w.git("config", "remote.origin.meta", "true")
+	w.g.open()
+	w.env.Repo = w.g.repo
 }
 
 // message returns the message of the newest commit.

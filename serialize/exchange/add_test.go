@@ -180,7 +180,7 @@ func TestAddInParallel(t *testing.T) {
 			if !added[i].Created || !added[i].Rules {
 				t.Errorf("clone %d: %+v", i, added[i])
 			}
-		case !errors.Is(errs[i], ErrFilled):
+		case !errors.Is(errs[i], ErrNoMetadata):
 			t.Errorf("clone %d: %v", i, errs[i])
 		default:
 			if s := snapshot(t, e); strings.Contains(s, "remote.meta") || strings.Contains(s, "refs/meta") || strings.Contains(s, store.FileName) {

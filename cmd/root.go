@@ -117,7 +117,7 @@ func (a *app) newRoot() *cobra.Command {
 				return unknownCommand(args[0])
 			}
 			if version {
-				a.Out.Println("git-meta " + Version())
+				a.Out.Println(versionLine())
 				return nil
 			}
 			a.overview()

@@ -34,6 +34,14 @@ func Version() string {
 	return v
 }
 
+// compatible names the version of the Rust program whose trees and stores are ours.
+const compatible = "0.1.13"
+
+// versionLine is what version prints, in git's manner: "git version 2.39.5 (…)".
+func versionLine() string {
+	return "git-meta " + Version() + " (trees and store of git-meta " + compatible + ")"
+}
+
 func newVersionCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "version",
@@ -44,7 +52,7 @@ func newVersionCmd(a *app) *cobra.Command {
   git-meta --version`,
 		Args: takes(0),
 		RunE: func(*cobra.Command, []string) error {
-			a.Out.Println("git-meta " + Version())
+			a.Out.Println(versionLine())
 			return nil
 		},
 	}

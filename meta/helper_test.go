@@ -48,8 +48,10 @@ var (
 		rapid.SampledFrom([]string{"a", "b", "agent", "x__y", "_x", "~x", "~~", "-", "é", "日本", "A b", "con", "x.", "git~2", "0", "299"}),
 		rapid.StringMatching(`[a-zA-Z0-9 ._~-]{1,6}`),
 	)
-	odd = rapid.SampledFrom([]string{"__value", "__list", "__set", "__tombstones", "__deleted", "__target__", "__x",
-		".gitmodules", ".GitIgnore", "gitmod~1", "GI7EBA~1", ".mailmap", "~.gitattributes"})
+	odd = rapid.SampledFrom([]string{
+		"__value", "__list", "__set", "__tombstones", "__deleted", "__target__", "__x",
+		".gitmodules", ".GitIgnore", "gitmod~1", "GI7EBA~1", ".mailmap", "~.gitattributes",
+	})
 )
 
 // anyKey draws a key that may be written.

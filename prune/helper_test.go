@@ -33,8 +33,10 @@ func TestMain(m *testing.M) {
 			os.Unsetenv(k)
 		}
 	}
-	for k, v := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": home, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C", "TZ": "UTC", "GORACE": "atexit_sleep_ms=0",
-		"GIT_COMMITTER_DATE": "1700001000 +0000"} {
+	for k, v := range map[string]string{
+		"HOME": home, "XDG_CONFIG_HOME": home, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C", "TZ": "UTC", "GORACE": "atexit_sleep_ms=0",
+		"GIT_COMMITTER_DATE": "1700001000 +0000",
+	} {
 		os.Setenv(k, v)
 	}
 	config := "[user]\n\tname = A U Thor\n\temail = a@example.com\n[core]\n\tfsync = none\n[gc]\n\tauto = 0\n"

@@ -45,9 +45,11 @@ func TestManual(t *testing.T) {
 	if w.tree() != tree || plan.Commit != "" {
 		t.Error("a dry run writes")
 	}
-	want := &ManualResult{Ref: w.ref, Since: "60d", SinceFrom: "--since", Cutoff: time.UnixMilli(t0 + 40*day).UTC(), Dropped: 2, Retained: 2, Tombstones: 1, Bytes: plan.Bytes,
+	want := &ManualResult{
+		Ref: w.ref, Since: "60d", SinceFrom: "--since", Cutoff: time.UnixMilli(t0 + 40*day).UTC(), Dropped: 2, Retained: 2, Tombstones: 1, Bytes: plan.Bytes,
 		Keys:   []DroppedKey{{keyRef("branch:old k"), 1, t0 + 10*day}, {keyRef("path:old k"), 5, t0 + 10*day}},
-		ByType: map[meta.TargetType]int64{meta.Branch: 1, meta.Path: 1}}
+		ByType: map[meta.TargetType]int64{meta.Branch: 1, meta.Path: 1},
+	}
 	if diff := cmp.Diff(plan, want); diff != "" || plan.Bytes <= 6 {
 		t.Errorf("plan: got -, want +\n%s", diff)
 	}

@@ -83,8 +83,10 @@ func TestChoose(t *testing.T) {
 
 // drawEdits changes the store at random; what it refuses is no change.
 func drawEdits(t *rapid.T, w *world, ms int64) {
-	keys := []string{"project a", "commit:abcd a", "commit:abcd a:b", "commit:abce a", "commit:98bbbb8127dd62ab6e54b17aa86aac61885501e6 a", "branch:topic k", "branch:topic/299 k",
-		"branch:feature/x k", "path:src k", "path:src/main.go k:l", "change-id:abcd1234 k"}
+	keys := []string{
+		"project a", "commit:abcd a", "commit:abcd a:b", "commit:abce a", "commit:98bbbb8127dd62ab6e54b17aa86aac61885501e6 a", "branch:topic k", "branch:topic/299 k",
+		"branch:feature/x k", "path:src k", "path:src/main.go k:l", "change-id:abcd1234 k",
+	}
 	for i := range rapid.IntRange(0, 5).Draw(t, "edits") {
 		k := keyRef(rapid.SampledFrom(keys).Draw(t, "key"))
 		text := strings.Repeat("x", rapid.IntRange(0, 40).Draw(t, "size"))

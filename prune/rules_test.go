@@ -72,8 +72,16 @@ func TestParseRules(t *testing.T) {
 func TestCheckConfig(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][3]string{
-		{"max-keys", "10", ""}, {"max-keys", "1", ""}, {"min-keys", "5", ""}, {"min-keys", "9", "max-keys 10"}, {"max-keys", "6", "min-keys 5"},
-		{"max-size", "50m", "min-size 25m"}, {"max-size", "1k", ""}, {"min-size", "1", "max-size 2"}, {"since", "90d", ""}, {"since", "2020-01-31", ""},
+		{"max-keys", "10", ""},
+		{"max-keys", "1", ""},
+		{"min-keys", "5", ""},
+		{"min-keys", "9", "max-keys 10"},
+		{"max-keys", "6", "min-keys 5"},
+		{"max-size", "50m", "min-size 25m"},
+		{"max-size", "1k", ""},
+		{"min-size", "1", "max-size 2"},
+		{"since", "90d", ""},
+		{"since", "2020-01-31", ""},
 		{"max-keys", "5", "min-keys broken"}, // the other one is broken already
 	} {
 		if warning, err := CheckConfig(Namespace+":"+c[0], c[1], policy(c[2])); warning != "" || err != nil {
@@ -124,20 +132,34 @@ func TestCheckConfig(t *testing.T) {
 func TestPairHints(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ key, value, others, why, hint string }{
-		{KeyMinKeys, "10", "max-keys 10", "min-keys 10: meta:prune:max-keys is 10, and a minimum must be below its maximum",
-			"git meta config meta:prune:max-keys 20 && git meta config meta:prune:min-keys 10"},
-		{KeyMaxKeys, "4", "min-keys 5", "max-keys 4: meta:prune:min-keys is 5, and a minimum must be below its maximum",
-			"git meta config meta:prune:min-keys 2 && git meta config meta:prune:max-keys 4"},
-		{KeyMaxKeys, "1", "min-keys 1", "max-keys 1: meta:prune:min-keys is 1, and a minimum must be below its maximum",
-			"git meta config --unset meta:prune:min-keys && git meta config meta:prune:max-keys 1"},
-		{KeyMinSize, "2m", "max-size 1m", "min-size 2m: meta:prune:max-size is 1m, and a minimum must be below its maximum",
-			"git meta config meta:prune:max-size 4m && git meta config meta:prune:min-size 2m"},
-		{KeyMaxSize, "1k", "min-size 1500", "max-size 1k: meta:prune:min-size is 1500, and a minimum must be below its maximum",
-			"git meta config meta:prune:min-size 512 && git meta config meta:prune:max-size 1k"},
-		{KeyMaxSize, "1000", "min-size 1k", "max-size 1000: meta:prune:min-size is 1k, and a minimum must be below its maximum",
-			"git meta config meta:prune:min-size 500 && git meta config meta:prune:max-size 1000"},
-		{KeyMinKeys, "9223372036854775807", "max-keys 10", "min-keys 9223372036854775807: meta:prune:max-keys is 10, and a minimum must be below its maximum",
-			"use a smaller number: no maximum is above this one"},
+		{
+			KeyMinKeys, "10", "max-keys 10", "min-keys 10: meta:prune:max-keys is 10, and a minimum must be below its maximum",
+			"git meta config meta:prune:max-keys 20 && git meta config meta:prune:min-keys 10",
+		},
+		{
+			KeyMaxKeys, "4", "min-keys 5", "max-keys 4: meta:prune:min-keys is 5, and a minimum must be below its maximum",
+			"git meta config meta:prune:min-keys 2 && git meta config meta:prune:max-keys 4",
+		},
+		{
+			KeyMaxKeys, "1", "min-keys 1", "max-keys 1: meta:prune:min-keys is 1, and a minimum must be below its maximum",
+			"git meta config --unset meta:prune:min-keys && git meta config meta:prune:max-keys 1",
+		},
+		{
+			KeyMinSize, "2m", "max-size 1m", "min-size 2m: meta:prune:max-size is 1m, and a minimum must be below its maximum",
+			"git meta config meta:prune:max-size 4m && git meta config meta:prune:min-size 2m",
+		},
+		{
+			KeyMaxSize, "1k", "min-size 1500", "max-size 1k: meta:prune:min-size is 1500, and a minimum must be below its maximum",
+			"git meta config meta:prune:min-size 512 && git meta config meta:prune:max-size 1k",
+		},
+		{
+			KeyMaxSize, "1000", "min-size 1k", "max-size 1000: meta:prune:min-size is 1k, and a minimum must be below its maximum",
+			"git meta config meta:prune:min-size 500 && git meta config meta:prune:max-size 1000",
+		},
+		{
+			KeyMinKeys, "9223372036854775807", "max-keys 10", "min-keys 9223372036854775807: meta:prune:max-keys is 10, and a minimum must be below its maximum",
+			"use a smaller number: no maximum is above this one",
+		},
 		{KeyMinKeys, "9223372036854775806", "max-keys 10", "", ""},
 		{KeyMinSize, "6442450944g", "max-size 1m", "", ""},
 	} {

@@ -144,13 +144,17 @@ func drawValue(t *rapid.T) (v meta.Value, has bool) {
 	return v, true
 }
 
-var editKeys = []string{"project a", "project a:b", "project a:b:c", "project ab", "project a-", "project a.", "commit:abcd a", "commit:abce a",
-	"path:a a", "path:a/b a", "branch:a/b k", "branch:a b:k"}
+var editKeys = []string{
+	"project a", "project a:b", "project a:b:c", "project ab", "project a-", "project a.", "commit:abcd a", "commit:abce a",
+	"path:a a", "path:a/b a", "branch:a/b k", "branch:a b:k",
+}
 
 // strange are blobs that no key owns, or that stand where a folder must be.
-var strange = []string{"README.md", "future/x/y", "project/README", "project/a", "project/a/b", "project/a/__value/x", "project/a/__list",
+var strange = []string{
+	"README.md", "future/x/y", "project/README", "project/a", "project/a/b", "project/a/__value/x", "project/a/__list",
 	"project/a/__list/notes.txt", "project/a/__list/sub/1-abcde", "project/a/__set/x/y", "project/a/__set/z", "project/a/__tombstones/x", "project/__tombstones",
-	"project/__tombstones/a/b", "commit/ab/abcd/__value", "project/a.b", "project/a0", "commit", "project/a/__value/__value", "project/a/__target__", "project/a/b/__target__", "project/a/__list/__set/q"}
+	"project/__tombstones/a/b", "commit/ab/abcd/__value", "project/a.b", "project/a0", "commit", "project/a/__value/__value", "project/a/__target__", "project/a/b/__target__", "project/a/__list/__set/q",
+}
 
 func drawTree(t *rapid.T) model {
 	m := model{}

@@ -117,8 +117,10 @@ func runListShow(ctx context.Context, a *app, o listRmOptions) error {
 		return err
 	}
 	if rec.Type != meta.List {
-		return &meta.Error{Op: fmt.Sprintf("key %q", k.Key), Err: store.ErrType,
-			Hint: fmt.Sprintf("it holds a %s: git meta get %s %s", rec.Type, shellWord(t.String()), shellWord(k.Key))}
+		return &meta.Error{
+			Op: fmt.Sprintf("key %q", k.Key), Err: store.ErrType,
+			Hint: fmt.Sprintf("it holds a %s: git meta get %s %s", rec.Type, shellWord(t.String()), shellWord(k.Key)),
+		}
 	}
 	if o.json {
 		out := make([]any, len(rec.Value.Entries))

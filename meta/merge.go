@@ -76,6 +76,13 @@ type MergeOutcome struct {
 	Loser      *Version // the string or value of another type that lost
 }
 
+// Both reports whether the value has to be decided from both sides: neither removed it,
+// and it is not the local edit alone.
+func (in MergeInput) Both() bool {
+	mine, theirs, was := in.Local.Last, in.Remote.Last, content(in.Base)
+	return mine != nil && theirs != nil && (!theirs.Content.Same(was) || mine.Content.Same(was))
+}
+
 // Merge decides one key. It is symmetric: with the sides swapped it gives the same
 // result, and idempotent and associative for one base.
 func Merge(in MergeInput) MergeOutcome {
@@ -91,7 +98,12 @@ func Merge(in MergeInput) MergeOutcome {
 			return MergeOutcome{}
 		}
 		swept := theirs == nil && in.Base != nil && mine.Content.Same(was)
-		return MergeOutcome{Result: mine, Shown: in.Local.Shown && !swept}
+		out := MergeOutcome{Result: mine, Shown: in.Local.Shown && !swept}
+		if theirs != nil {
+			out.Result = withGone(mine, in.Base, mine, theirs)
+			out.Load = in.Row && !maps.Equal(out.Result.Content.Gone, mine.Content.Gone)
+		}
+		return out
 	case mine == nil:
 		if in.Base != nil && theirs.Content.Same(was) {
 			return MergeOutcome{} // swept here
@@ -99,9 +111,7 @@ func Merge(in MergeInput) MergeOutcome {
 		return MergeOutcome{Result: theirs, Shown: in.Remote.Shown, Load: in.Remote.Shown}
 	}
 	out := in.both(mine, theirs, was)
-	if out.Result.Content.Type != String {
-		out.Result = withGone(out.Result, in.Base, mine, theirs)
-	}
+	out.Result = withGone(out.Result, in.Base, mine, theirs)
 	out.Load = in.Row || out.Shown && !(in.Withheld && theirs.Content.Same(was))
 	return out
 }
@@ -146,7 +156,7 @@ func (in MergeInput) both(mine, theirs *Version, was *Content) MergeOutcome {
 		if in.BaseShown {
 			out.Shown = local && remote
 		}
-		if theirs.Time > mine.Time {
+		if theirs.Time > mine.Time || theirs.Time == mine.Time && theirs.Content.Type > mine.Content.Type {
 			out.Result = theirs
 		}
 		return out
@@ -225,11 +235,14 @@ func threeWay(base, a, b map[string]string) map[string]string {
 	return out
 }
 
-// withGone returns v with the tombstones of both sides merged, without those of items
-// that are there.
+// withGone returns v, if it is a list or set, with the tombstones of both sides merged,
+// without those of items that are there. A side without the key's type has none.
 func withGone(v, base, mine, theirs *Version) *Version {
+	if v.Content.Type == String {
+		return v
+	}
 	gone := func(x *Version) map[string]string {
-		if x == nil {
+		if x == nil || x.Content.Type != v.Content.Type {
 			return nil
 		}
 		return x.Content.Gone

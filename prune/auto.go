@@ -219,7 +219,9 @@ func (r Rules) worthwhile(env *serialize.Env, inv *inventory, p *plan) bool {
 	if r.MaxSize > 0 && inv.total.Bytes > r.MaxSize {
 		fixed := inv.total.Bytes - droppableBytes
 		for _, t := range p.tombs {
-			fixed -= t.bytes
+			if !t.value {
+				fixed -= t.bytes
+			}
 		}
 		if fixed+r.MinSize < r.MaxSize {
 			return true

@@ -30,6 +30,7 @@ type tombstone struct {
 	hash  gitdb.Hash
 	bytes int64
 	time  int64 // ms
+	value bool  // all that is left of an emptied list or set: it goes and stays with its key
 }
 
 // inventory is what a published tree holds.
@@ -108,8 +109,10 @@ func join(parts []*part, sizes bool) *inventory {
 	for _, p := range parts {
 		n, nt = n+len(p.keys), nt+len(p.tombs)
 	}
-	inv := &inventory{keys: make([]item, 0, n), tombs: make([]tombstone, 0, nt),
-		whole: map[meta.Target]int{}, stats: map[gitdb.Hash]store.Stats{}}
+	inv := &inventory{
+		keys: make([]item, 0, n), tombs: make([]tombstone, 0, nt),
+		whole: map[meta.Target]int{}, stats: map[gitdb.Hash]store.Stats{},
+	}
 	inv.total = store.Stats{HasKeys: true, HasBytes: sizes}
 	for _, p := range parts {
 		inv.keys = append(inv.keys, p.keys...)
@@ -147,7 +150,43 @@ func join(parts []*part, sizes bool) *inventory {
 			delete(inv.whole, k.Target)
 		}
 	}
+	inv.addEmpty()
 	return inv
+}
+
+// addEmpty adds the keys of which only tombstones of entries or members are left: an
+// empty collection is a value (design §8), which can be dropped like any other.
+func (inv *inventory) addEmpty() {
+	if len(inv.tombs) == 0 {
+		return
+	}
+	removed := map[meta.KeyRef]bool{}
+	for _, t := range inv.tombs {
+		if t.Kind == meta.PathTombstone {
+			removed[t.KeyRef] = true
+		}
+	}
+	valued, at := len(inv.keys), map[meta.KeyRef]int{}
+	for i := range inv.tombs {
+		t := &inv.tombs[i]
+		if _, ok := slices.BinarySearchFunc(inv.keys[:valued], t.KeyRef, func(k item, r meta.KeyRef) int { return k.KeyRef.Compare(r) }); ok || removed[t.KeyRef] {
+			continue
+		}
+		n, ok := at[t.KeyRef]
+		if !ok {
+			n = len(inv.keys)
+			at[t.KeyRef] = n
+			inv.keys = append(inv.keys, item{KeyRef: t.KeyRef})
+		}
+		t.value = true
+		inv.keys[n].bytes += t.bytes
+		if t.Kind == meta.PathEntryTombstone {
+			inv.keys[n].entries = 1
+		}
+	}
+	if len(inv.keys) > valued {
+		slices.SortFunc(inv.keys, func(a, b item) int { return a.KeyRef.Compare(b.KeyRef) })
+	}
 }
 
 // datedInventory takes the inventory of the tip's tree and fills in the edit times: from

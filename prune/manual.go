@@ -12,8 +12,10 @@ import (
 )
 
 // ErrNoWindow: neither --since nor meta:prune:since says what is old.
-var ErrNoWindow = &meta.Error{Err: errors.New("no retention window given"),
-	Hint: "git meta prune --since 6m, or set a default for the project: git meta config " + KeySince + " 6m"}
+var ErrNoWindow = &meta.Error{
+	Err:  errors.New("no retention window given"),
+	Hint: "git meta prune --since 6m, or set a default for the project: git meta config " + KeySince + " 6m",
+}
 
 // ManualOptions says what to prune from the published tree.
 type ManualOptions struct {

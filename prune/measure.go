@@ -156,9 +156,11 @@ func (m *measurer) foreign(ctx context.Context, root gitdb.Hash) (store.Stats, e
 }
 
 func newMeasurer(rd *gitdb.Reader, tx *store.Tx, r Rules) *measurer {
-	return &measurer{rd: rd, sizes: r.MaxSize > 0, found: map[string]store.Stats{},
+	return &measurer{
+		rd: rd, sizes: r.MaxSize > 0, found: map[string]store.Stats{},
 		known: func(id string) (store.Stats, bool) {
 			s, ok, err := tx.TreeStats(id)
 			return s, ok && err == nil
-		}}
+		},
+	}
 }

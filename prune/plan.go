@@ -62,17 +62,30 @@ func choose(inv *inventory, minKeys, minSize int64) *plan {
 	return p
 }
 
-// dropTombstones adds the tombstones that go, and the bytes of everything that does.
+// dropTombstones adds the tombstones that go, and the bytes of everything that does. A
+// key takes those of its entries and members along: left alone they would be read as an
+// empty collection.
 func (p *plan) dropTombstones(inv *inventory, goes func(*tombstone) bool) {
-	for i := range inv.tombs {
-		t := &inv.tombs[i]
-		if t.Target.Type != meta.Project && goes(t) {
-			p.tombs = append(p.tombs, t)
-			p.bytes += t.bytes
-		}
-	}
 	for _, k := range p.drop {
 		p.bytes += k.bytes
+	}
+	if len(inv.tombs) == 0 {
+		return
+	}
+	dropped := make(map[meta.KeyRef]bool, len(p.drop))
+	for _, k := range p.drop {
+		dropped[k.KeyRef] = true
+	}
+	for i := range inv.tombs {
+		t := &inv.tombs[i]
+		own := t.Kind != meta.PathTombstone && dropped[t.KeyRef]
+		if t.Target.Type == meta.Project || !own && (t.value || !goes(t)) {
+			continue
+		}
+		p.tombs = append(p.tombs, t)
+		if !t.value {
+			p.bytes += t.bytes
+		}
 	}
 }
 

@@ -207,14 +207,27 @@ func TestCuts(t *testing.T) {
 		tombs := rapid.Bool().Draw(t, "tombstones go")
 		p.dropTombstones(inv, func(*tombstone) bool { return tombs })
 
+		emptied := map[string]bool{} // all that is left are tombstones: they are the value
+		for _, x := range inv.tombs {
+			if x.value {
+				emptied[x.KeyRef.String()] = true
+			}
+		}
 		var byPath serialize.Cuts // the same by single paths
 		err := serialize.WalkTree(context.Background(), w.reader(), tree, func(l serialize.Leaf) error {
 			d, err := l.Decode()
 			if err != nil || d.Kind == meta.PathMarker {
 				return nil
 			}
-			value := d.Kind == meta.PathValue || d.Kind == meta.PathEntry || d.Kind == meta.PathMember
-			if value && gone[d.KeyRef.String()] || !value && tombs && d.Target.Type != meta.Project {
+			k := d.KeyRef.String()
+			goes := tombs && d.Target.Type != meta.Project
+			switch {
+			case d.Kind == meta.PathValue || d.Kind == meta.PathEntry || d.Kind == meta.PathMember:
+				goes = gone[k]
+			case d.Kind != meta.PathTombstone: // of an entry or member: with its key
+				goes = gone[k] || goes && !emptied[k]
+			}
+			if goes {
 				byPath.Paths = append(byPath.Paths, l.Path)
 			}
 			return nil

@@ -57,6 +57,10 @@ func (m *merger) readLoad(d *mergedKey) (l load, err error) {
 		return l, err
 	}
 	for name, hex := range c.Gone {
+		if own, ok := d.items[name]; ok && gitdb.HashObject(blobObject, itemTombstone(own)).String() == hex {
+			l.gone = append(l.gone, own)
+			continue
+		}
 		t := meta.Tombstone{KeyRef: d.KeyRef, Name: name, Time: d.out.Result.Time, Email: d.out.Result.Email}
 		id, _ := gitdb.ParseHash(hex)
 		_, data, err := m.rd.Read(m.ctx, id)

@@ -38,8 +38,10 @@ func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)
 
 func putBlob(ops []op, path, content string, value bool, i int32) []op {
 	data := bytesOf(content)
-	return append(ops, op{path: path, kind: opPut, mode: modeBlob, value: value, key: i,
-		id: gitdb.HashObject(blobObject, data), data: data})
+	return append(ops, op{
+		path: path, kind: opPut, mode: modeBlob, value: value, key: i,
+		id: gitdb.HashObject(blobObject, data), data: data,
+	})
 }
 
 // appendValue adds the blobs of v.

@@ -20,6 +20,7 @@ type keyLine struct {
 	removedBy gitdb.Hash // tree that holds the latest removal's tombstone, if it has one
 	unclear   bool       // the last that happened is a tombstone that does not count
 	swept     bool       // the last that happened is a retention commit
+	pruned    bool       // the last that happened is a prune that left item tombstones only
 }
 
 // lineOf reads the commits of tip that base does not contain.
@@ -115,7 +116,7 @@ func (e *keyLine) remove(ms int64, tree gitdb.Hash) {
 	if !e.removed || ms >= e.removedAt {
 		e.removedAt, e.removedBy = ms, tree
 	}
-	e.removed, e.gone, e.unclear, e.swept = true, true, false, false
+	e.removed, e.gone, e.unclear, e.swept, e.pruned = true, true, false, false, false
 	e.tree = zero
 }
 
@@ -129,7 +130,10 @@ func (l *pastLine) lost(ctx context.Context, rd *gitdb.Reader, e *keyLine, k met
 	if err != nil {
 		return err
 	}
-	if _, has := is.kind(); has { // an empty collection
+	if _, has := is.kind(); has && pruned && was != nil && (was.value != zero || was.size() > 0) {
+		e.pruned = true // the tombstones that are left don't say that it is empty
+		return nil
+	} else if has { // an empty collection
 		*e = keyLine{tree: c.Tree, time: c.Author.When.Unix() * 1000, email: c.Author.Email, removed: e.removed, removedAt: e.removedAt, removedBy: e.removedBy}
 		return nil
 	}

@@ -39,7 +39,8 @@ type mergedKey struct {
 	final     *keyState // what the tree says in the end
 	dead      bool      // removed here, and the remote is to know
 	deadTime  int64
-	tombstone []byte // blob of a tombstone that no tree holds
+	tombstone []byte                    // blob of a tombstone that no tree holds
+	items     map[string]meta.Tombstone // the row's item tombstones, by name
 }
 
 // contentOf returns the state's value for a merge, nil if it has none.
@@ -143,10 +144,13 @@ func (m *merger) one(k meta.KeyRef) (*mergedKey, error) {
 	if c := contentOf(d.b); c != nil {
 		in.Base, in.BaseShown = &meta.Version{Content: c, Time: unknownTime}, true
 	}
-	if in.Local, err = m.side(k, d.l, d.mine, in.Base, d.row); err != nil {
+	if err := m.readItems(d); err != nil {
 		return nil, err
 	}
-	if in.Remote, err = m.side(k, d.r, d.theirs, in.Base, nil); err != nil {
+	if in.Local, err = m.side(d, d.l, d.mine, true); err != nil {
+		return nil, err
+	}
+	if in.Remote, err = m.side(d, d.r, d.theirs, false); err != nil {
 		return nil, err
 	}
 	if err := m.deepBase(d); err != nil {
@@ -161,14 +165,22 @@ func (m *merger) one(k meta.KeyRef) (*mergedKey, error) {
 // where it is needed.
 const unknownTime = -1
 
-// side says what one line says of a key: s is its tree's state, l what the line did, base
-// the value at the base, row the store's row (of the local side).
-func (m *merger) side(k meta.KeyRef, s *keyState, l *keyLine, base *meta.Version, row *store.Record) (meta.Side, error) {
+// side says what one line says of a key: s is its tree's state, l what the line did. On
+// the local side the row counts too.
+func (m *merger) side(d *mergedKey, s *keyState, l *keyLine, local bool) (meta.Side, error) {
 	var out meta.Side
+	row, base := d.row, d.in.Base
+	if !local {
+		row = nil
+	}
 	if l != nil {
 		out.Removed, out.RemovedAt = l.removed, l.removedAt
 	}
-	if c := contentOf(s); c != nil {
+	c := contentOf(s)
+	if c != nil && l != nil && l.pruned && c.Type != meta.String && len(c.Items) == 0 {
+		c = nil
+	}
+	if c != nil {
 		out.Shown = true
 		out.Last = &meta.Version{Content: c, Time: unknownTime}
 		switch {
@@ -181,14 +193,14 @@ func (m *merger) side(k meta.KeyRef, s *keyState, l *keyLine, base *meta.Version
 	}
 	switch {
 	case row != nil:
-		c := contentOf(stateOf(row.Value))
-		if c == nil { // an empty collection
+		c := contentOf(d.rowState())
+		if c == nil { // an empty collection whose tombstones are gone
 			c = &meta.Content{Type: row.Value.Type}
 		}
 		out.Last = &meta.Version{Content: c, Time: row.Time}
 	case l != nil && l.tree != zero:
 		look := lookup{ctx: m.ctx, rd: m.rd, root: l.tree}
-		last, err := readKey(&look, k)
+		last, err := readKey(&look, d.KeyRef)
 		if err != nil {
 			return out, err
 		}
@@ -200,6 +212,45 @@ func (m *merger) side(k meta.KeyRef, s *keyState, l *keyLine, base *meta.Version
 		out.Last = base
 	}
 	return out, nil
+}
+
+// readItems reads the tombstones of the row's items.
+func (m *merger) readItems(d *mergedKey) error {
+	if d.row == nil || d.row.Value.Type == meta.String {
+		return nil
+	}
+	tombs, err := m.tx.Tombstones(d.KeyRef)
+	d.items = make(map[string]meta.Tombstone, len(tombs))
+	for _, t := range tombs {
+		if t.Kind == meta.MemberTombstone && d.row.Value.Type == meta.Set && t.Name == meta.MemberID(t.Member) ||
+			t.Kind == meta.EntryTombstone && d.row.Value.Type == meta.List && meta.IsEntryName(t.Name) {
+			d.items[t.Name] = t
+		}
+	}
+	return err
+}
+
+// rowState returns the state that the row has in a tree, with the tombstones of its items.
+func (d *mergedKey) rowState() *keyState {
+	s := stateOf(d.row.Value)
+	s.gone, s.popped = map[string]gitdb.Hash{}, map[string]gitdb.Hash{}
+	for name, t := range d.items {
+		id := gitdb.HashObject(blobObject, itemTombstone(t))
+		if t.Kind == meta.MemberTombstone {
+			s.gone[name] = id
+		} else {
+			s.popped[name] = id
+		}
+	}
+	return s
+}
+
+// itemTombstone returns the blob of a member's or entry's tombstone.
+func itemTombstone(t meta.Tombstone) []byte {
+	if t.Kind == meta.MemberTombstone {
+		return []byte(t.Member)
+	}
+	return meta.EncodeTombstone(t.Time, t.Email, false)
 }
 
 // deepBase finds the value that a key without one at the base last had before it, where

@@ -23,6 +23,12 @@ func (m *merger) settle() error {
 		value := d.state(left)
 		without := &keyState{tomb: rest, gone: left.gone, popped: left.popped}
 		theirs := d.in.Remote
+		if d.out.Result != nil && !d.in.Both() {
+			without.tomb = zero // an edit that stood against a removal leaves no tombstone
+		}
+		if without.tomb == zero { // alone, item tombstones would say that the key is empty
+			without.gone, without.popped = nil, nil
+		}
 		removedHere := d.mine != nil && d.mine.removed
 		v := d.out.Result
 		switch {
@@ -48,7 +54,12 @@ func (m *merger) settle() error {
 	return nil
 }
 
-func sameVersion(a, b *meta.Version) bool { return a.Content.Same(b.Content) && a.Time == b.Time }
+// sameVersion reports whether v is what the remote line had last. A time that its line
+// did not touch is that of the base.
+func sameVersion(v, last *meta.Version) bool {
+	return v.Content.Same(last.Content) && maps.Equal(v.Content.Gone, last.Content.Gone) &&
+		(v.Time == last.Time || last.Time == unknownTime)
+}
 
 // state returns the tree state of the merged value, with the tombstones left beside it.
 func (d *mergedKey) state(left *keyState) *keyState {
@@ -213,6 +224,9 @@ func (b *builder) addState(d *mergedKey, s *keyState, ms int64) error {
 	k := meta.KeyPath(base, d.Key)
 	i := int32(len(b.ed.keys))
 	_, has := s.kind()
+	if !has && !d.dead {
+		ms = 0 // an absence, no removal
+	}
 	b.ed.keys = append(b.ed.keys, keyEdit{KeyRef: d.KeyRef, path: k, time: ms, explicit: d.dead && !has})
 	b.rows = append(b.rows, has)
 	b.force = append(b.force, d.dead && !has)
@@ -397,12 +411,19 @@ func (m *merger) putRow(w *gitdb.Writer, d *mergedKey) error {
 	if d.row == nil || d.out.Result == nil || d.in.Local.Shown {
 		return nil
 	}
+	var blobs [][]byte
 	for _, item := range d.row.Value.Items() {
-		id := gitdb.HashObject(blobObject, []byte(item))
+		blobs = append(blobs, []byte(item))
+	}
+	for _, t := range d.items {
+		blobs = append(blobs, itemTombstone(t))
+	}
+	for _, data := range blobs {
+		id := gitdb.HashObject(blobObject, data)
 		if m.rd.Has(m.ctx, id) {
 			continue
 		}
-		if err := w.Put(blobObject, id, []byte(item)); err != nil {
+		if err := w.Put(blobObject, id, data); err != nil {
 			return err
 		}
 	}

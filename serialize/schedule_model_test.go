@@ -146,6 +146,11 @@ func (r *mRemote) commit(parents []*mCommit, tree mTree, ktime map[string]int64,
 	var before mTree
 	if len(parents) > 0 {
 		before = parents[0].tree
+		for k, n := range tree { // a key that is the same has no new time in a header
+			if n.c != nil && n.equal(before[k]) {
+				ktime[k] = parents[0].ktime[k]
+			}
+		}
 	}
 	keys := maps.Clone(dlines)
 	if keys == nil {
@@ -380,7 +385,8 @@ func (c *mClone) do(s schedStep) (int64, bool) {
 }
 
 func (c *mClone) commit(tree mTree, ktime map[string]int64, dlines map[string]bool, pruned bool, swept map[string]bool) {
-	if c.l != nil && tree.equal(c.l.tree) && len(dlines) == 0 {
+	// the rules, which are not modelled, make a first commit
+	if tree.equal(c.l.treeOf()) && len(dlines) == 0 && (c.l != nil || c.r.maximum == 0) {
 		return
 	}
 	var parents []*mCommit
@@ -432,6 +438,14 @@ func (c *mClone) serialize(full bool) {
 	c.autoPrune()
 }
 
+// timeOf is the edit time that a prune goes by: the row's, else the tip's.
+func (c *mClone) timeOf(k string) int64 {
+	if row, ok := c.store[k]; ok {
+		return row.time
+	}
+	return c.l.ktime[k]
+}
+
 func (c *mClone) byAge() []string {
 	var live []string
 	for k, n := range c.l.treeOf() {
@@ -440,7 +454,7 @@ func (c *mClone) byAge() []string {
 		}
 	}
 	slices.SortFunc(live, func(a, b string) int {
-		if d := c.l.ktime[b] - c.l.ktime[a]; d != 0 {
+		if d := c.timeOf(b) - c.timeOf(a); d != 0 {
 			return int(max(-1, min(1, d)))
 		}
 		return strings.Compare(a, b)
@@ -456,7 +470,7 @@ func (c *mClone) autoPrune() {
 		for _, k := range live[keep:] {
 			drop[k] = true
 		}
-		c.cut(drop, c.l.ktime[live[keep-1]], true, nil)
+		c.cut(drop, c.timeOf(live[keep-1]), true, nil)
 	}
 }
 
@@ -486,10 +500,10 @@ func (c *mClone) prune() {
 	if len(live) == 0 {
 		return
 	}
-	cutoff := c.l.ktime[live[len(live)-1]] + 1
+	cutoff := c.timeOf(live[len(live)-1]) + 1
 	drop := map[string]bool{}
 	for _, k := range live {
-		if c.l.ktime[k] < cutoff {
+		if c.timeOf(k) < cutoff {
 			drop[k] = true
 		}
 	}
@@ -630,7 +644,7 @@ func (c *mClone) merge() {
 	first, ft := maps.Clone(tree), maps.Clone(kt)
 	for k, v := range hidden {
 		last := c.t.lastOf(k)
-		if last == nil || !v.c.Same(last.c) || v.time != last.time || r.has(k) {
+		if last == nil || !(mNode{c: v.c}).equal(mNode{c: last.c}) || v.time != last.time || r.has(k) {
 			first[k], ft[k] = mNode{c: v.c}, v.time
 		}
 	}
@@ -692,8 +706,8 @@ func (c *mClone) mergeKey(k string, b, l, r mTree, hl, hr map[string]int64, old 
 	if out.Result == nil {
 		return decision{rest, 0, true}
 	}
-	if !out.Shown && rest.tomb != nil {
-		return decision{rest, 0, true}
+	if !out.Shown && in.Both() && rest.tomb != nil {
+		return decision{rest, 0, true} // it does not count
 	}
 	return decision{mNode{c: out.Result.Content}, out.Result.Time, out.Shown}
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/git-meta/git-meta-go/meta"
 )
 
-// checkPath refuses a key whose path in a tree another row holds: key "299:x" of branch
-// "topic" and key "x" of branch "topic/299" share one, since both names happen to have
-// the same shard. Only a match of shards costs a statement.
+// checkPath refuses a key whose path in a tree would be read as that of another row's
+// target: key "299:x" of branch "topic" and key "x" of branch "topic/299" share one, since
+// both names happen to have the same shard, and beside any key of "topic/299" the first
+// would be taken for one of its keys. Only a match of shards costs a statement.
 func (tx *Tx) checkPath(k meta.KeyRef) error {
 	if k.Target.Type != meta.Branch && k.Target.Type != meta.ChangeID {
 		return nil
@@ -29,16 +30,35 @@ func (tx *Tx) checkPath(k meta.KeyRef) error {
 		if shardByte(other.Target.Value) != shard {
 			continue
 		}
-		row, ok, err := tx.Row(other)
+		rival, err := tx.rival(k, other, n > len(value))
 		if err != nil {
 			return err
 		}
-		if ok && !row.Promised {
+		if rival != "" {
 			return meta.Invalid(fmt.Sprintf("key %q of %s", k.Key, k.Target),
-				fmt.Sprintf("in a tree it would have the path of key %q of %s", other.Key, other.Target), "use another key")
+				fmt.Sprintf("in a tree it could not be told from %s", rival), "use another key")
 		}
 	}
 	return nil
+}
+
+// rival names a row that k could not be told from, where other is what k's path also
+// spells; longer tells that other's target is the longer one.
+func (tx *Tx) rival(k, other meta.KeyRef, longer bool) (string, error) {
+	q := Query{Target: &other.Target}
+	if !longer { // any key of the shorter target that starts with the rest of k's target
+		q.Namespace = strings.ReplaceAll(strings.TrimPrefix(k.Target.Value, other.Target.Value+"/"), "/", ":")
+	}
+	for row, err := range tx.Rows(q) {
+		if err != nil {
+			return "", err
+		}
+		if !longer && row.Key == q.Namespace {
+			continue // its path ends where the longer target's begins
+		}
+		return fmt.Sprintf("key %q of %s", row.Key, row.Target), nil
+	}
+	return "", nil
 }
 
 // shardByte is what the two hex digits below branch/ and change-id/ stand for.

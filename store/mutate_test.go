@@ -361,9 +361,11 @@ func TestPathCollision(t *testing.T) {
 		func(tx *Tx) error { return tx.Set(ref("branch:topic 299:x"), "v", me) },
 		func(tx *Tx) error { return tx.ListPush(ref("branch:topic 299:x"), "v", me) },
 		func(tx *Tx) error { return tx.SetAdd(ref("change-id:topic/299 x"), "v", me) },
+		func(tx *Tx) error { return tx.Set(ref("branch:topic 299:other"), "v", me) },    // the marker of topic/299 captures it
+		func(tx *Tx) error { return tx.Set(ref("change-id:topic/299 other"), "v", me) }, // and the other way round
 	} {
 		err := db.Update(t.Context(), f)
-		if !errors.Is(err, meta.ErrInvalid) || !strings.Contains(err.Error(), "the path of key") {
+		if !errors.Is(err, meta.ErrInvalid) || !strings.Contains(err.Error(), "could not be told from key") {
 			t.Errorf("got %v", err)
 		}
 	}

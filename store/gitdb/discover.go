@@ -96,8 +96,10 @@ func discoverPlain(dir string) (*Repo, error) {
 		}
 		up := filepath.Dir(d)
 		if up == d {
-			return nil, &Error{Op: "open repository", Path: dir, Err: ErrNoRepository,
-				Hint: "run it inside a git repository, or make one: git init"}
+			return nil, &Error{
+				Op: "open repository", Path: dir, Err: ErrNoRepository,
+				Hint: "run it inside a git repository, or make one: git init",
+			}
 		}
 		if !sameDevice(st, up) { // git stops at mount points
 			return nil, errAskGit

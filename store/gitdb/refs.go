@@ -133,8 +133,10 @@ func (r *Repo) readLooseRef(name string) (id Hash, target string, err error) {
 	if len(b) == 0 {
 		what = "empty file"
 	}
-	return ZeroHash, "", &Error{Op: "read ref", Path: name, Err: fmt.Errorf("%w: %s %q", ErrBrokenRef, what, p),
-		Hint: "move the file away: mv " + shellQuote(p) + " " + shellQuote(filepath.Join(r.CommonDir, "broken-ref"))}
+	return ZeroHash, "", &Error{
+		Op: "read ref", Path: name, Err: fmt.Errorf("%w: %s %q", ErrBrokenRef, what, p),
+		Hint: "move the file away: mv " + shellQuote(p) + " " + shellQuote(filepath.Join(r.CommonDir, "broken-ref")),
+	}
 }
 
 func (r *Repo) readPackedRef(name string) (Hash, error) {

@@ -24,8 +24,10 @@ func (r *Repo) ResolveCommit(ctx context.Context, rev string) (id Hash, exists b
 			return ZeroHash, false, err
 		}
 		if h.IsZero() {
-			return ZeroHash, false, &RevisionError{Rev: rev, Err: ErrNoCommits,
-				Reason: "no commits yet on " + strings.TrimPrefix(branch, "refs/heads/")}
+			return ZeroHash, false, &RevisionError{
+				Rev: rev, Err: ErrNoCommits,
+				Reason: "no commits yet on " + strings.TrimPrefix(branch, "refs/heads/"),
+			}
 		}
 		return r.mustPeel(ctx, rev, h)
 	}

@@ -46,16 +46,24 @@ func isAncestor(ctx context.Context, rd *gitdb.Reader, old, tip gitdb.Hash) (boo
 			continue
 		}
 		seen[id] = true
-		c, err := rd.Commit(ctx, id)
-		if errors.Is(err, gitdb.ErrObjectMissing) {
-			continue
-		}
+		c, err := commitHere(ctx, rd, id)
 		if err != nil {
 			return false, err
 		}
-		todo = append(todo, c.Parents...)
+		if c != nil {
+			todo = append(todo, c.Parents...)
+		}
 	}
 	return false, nil
+}
+
+// commitHere returns a commit, nil if it is not in this repository. It asks before it
+// reads: reading what lies behind the cut of a shallow partial clone would fetch it.
+func commitHere(ctx context.Context, rd *gitdb.Reader, id gitdb.Hash) (*gitdb.Commit, error) {
+	if !rd.Has(ctx, id) {
+		return nil, ctx.Err()
+	}
+	return rd.Commit(ctx, id)
 }
 
 // step is one commit of a history and the tree of its first parent.
@@ -81,12 +89,12 @@ func history(ctx context.Context, rd *gitdb.Reader, tip, stop gitdb.Hash, fn fun
 		next := zero
 		if len(c.Parents) > 0 {
 			next = c.Parents[0]
-			p, err := rd.Commit(ctx, next)
+			p, err := commitHere(ctx, rd, next)
 			switch {
-			case errors.Is(err, gitdb.ErrObjectMissing):
-				s.cut, next = true, zero
 			case err != nil:
 				return err
+			case p == nil:
+				s.cut, next = true, zero
 			default:
 				s.before = p.Tree
 			}

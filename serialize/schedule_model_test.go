@@ -974,10 +974,17 @@ func modelWorld(s schedule) *world {
 
 func playModel(s schedule) *broken { return modelWorld(s).play() }
 
+// Read before TestMain clears the environment.
+var (
+	campaignSeconds = os.Getenv("GIT_META_CAMPAIGN")
+	replayed        = os.Getenv("GIT_META_SCHEDULE")
+	peerProgram     = os.Getenv("GIT_META_PEER_BIN")
+)
+
 // budget returns how long a campaign may take: GIT_META_CAMPAIGN seconds, 0 if unset.
 func budget(t *testing.T) time.Duration {
 	t.Helper()
-	text := os.Getenv("GIT_META_CAMPAIGN")
+	text := campaignSeconds
 	if text == "" {
 		return 0
 	}

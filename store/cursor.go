@@ -76,7 +76,7 @@ func (tx *Tx) MoveCursors(del func() error) error {
 	if err := tx.writable(); err != nil {
 		return err
 	}
-	all, err := collect(tx, "SELECT ref, commit_oid, log_rowid, log_fingerprint, filter_set, prune_checked FROM x_cursor WHERE log_rowid > 0", nil, (*rows).cursor)
+	all, err := collect(tx, "SELECT ref, commit_oid, log_rowid, log_fingerprint, filter_set, prune_checked FROM x_cursor WHERE log_rowid <> 0", nil, (*rows).cursor)
 	if err != nil {
 		return err
 	}

@@ -186,7 +186,11 @@ func (tx *Tx) HasRows(t meta.Target) (bool, error) {
 // TargetsWithPrefix returns the targets of type t that have a value and whose own value
 // starts with prefix, byte by byte, in order; limit 0 means all.
 func (tx *Tx) TargetsWithPrefix(t meta.TargetType, prefix string, limit int) ([]meta.Target, error) {
-	q, args := "SELECT DISTINCT m.target_value FROM metadata m WHERE m.target_type = ? AND m.is_promised = 0 AND m.target_value >= ?", []any{t, prefix}
+	return tx.targets(t, prefix, limit, " AND m.is_promised = 0")
+}
+
+func (tx *Tx) targets(t meta.TargetType, prefix string, limit int, cond string) ([]meta.Target, error) {
+	q, args := "SELECT DISTINCT m.target_value FROM metadata m WHERE m.target_type = ?"+cond+" AND m.target_value >= ?", []any{t, prefix}
 	if end, ok := after(prefix); ok {
 		q, args = q+" AND m.target_value < ?", append(args, end)
 	}

@@ -63,9 +63,10 @@ func (e *Env) open(ctx context.Context, ns string) (*serialize.Env, error) {
 	return &c, nil
 }
 
-// backoff waits before attempt n+1, a random time that grows to about a second.
+// backoff waits before attempt n+1, a random time that grows to some seconds: of many
+// that try at the same time only one can win, and the others' work is for nothing.
 func backoff(ctx context.Context, n int) error {
-	wait := min(50*time.Millisecond<<min(n, 10), time.Second)
+	wait := min(50*time.Millisecond<<min(n, 10), 3*time.Second)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -104,6 +105,9 @@ func (e *Env) tip(ctx context.Context, ref string) (gitdb.Hash, error) {
 	return id, err
 }
 
+// nearby is how many commits are looked at before git is asked.
+const nearby = 20
+
 // contains reports whether commit is tip or one of its ancestors. A commit that is not
 // in this repository is not. Nothing is fetched.
 func (e *Env) contains(ctx context.Context, tip, commit gitdb.Hash) (bool, error) {
@@ -116,6 +120,17 @@ func (e *Env) contains(ctx context.Context, tip, commit gitdb.Hash) (bool, error
 	rd, err := e.Repo.Objects(ctx)
 	if err != nil || !rd.Has(ctx, commit) {
 		return false, err
+	}
+	// Mostly it is near.
+	at := tip
+	for range nearby {
+		c, err := gitdb.ReadCommit(ctx, rd.Local(), at)
+		if err != nil || len(c.Parents) != 1 {
+			break
+		}
+		if at = c.Parents[0]; at == commit {
+			return true, nil
+		}
 	}
 	err = e.Repo.Git(ctx, "merge-base", "--is-ancestor", commit.String(), tip.String()).Run()
 	if ge := (*gitdb.GitError)(nil); errors.As(err, &ge) && ge.Code == 1 {

@@ -151,7 +151,20 @@ func (e *Env) race(ctx context.Context, p *Pushed, next func(context.Context) (s
 				Hint: "nothing is lost; try again: git meta push " + shellWord(r.Name),
 			}
 		}
+		if n == 1 {
+			e.say(Detail, r.Name+" has new metadata; fetching and merging it")
+		}
+		// The wait comes first: what is fetched is to be new when it is pushed.
 		if err := backoff(ctx, n); err != nil {
+			return err
+		}
+		if _, err := e.fetch(ctx, r, 0); errors.Is(err, ErrNoMetadata) {
+			e.say(Detail, fmt.Sprintf("%s is gone from %s; it is made again", r.MainRef(), r.Name))
+			err = e.untrack(ctx, r)
+			if err != nil {
+				return err
+			}
+		} else if err != nil {
 			return err
 		}
 	}
@@ -161,35 +174,27 @@ func (e *Env) race(ctx context.Context, p *Pushed, next func(context.Context) (s
 // another push may hold its ref and not have moved it yet.
 const lookAgain = 3
 
-// judge finds out why a push did not move the remote: by looking at the remote, not by
-// git's words. It returns won if the remote has the commit after all, an error if there
-// is no use in trying again, and else has the tracking ref brought up to date.
+// judge finds out whether a push that did not move the remote is worth another try: by
+// looking at the remote, not by git's words. It returns won if the remote has the commit
+// after all, and an error if there is no use in trying again.
 func (e *Env) judge(ctx context.Context, r Remote, s source, how pushed, cause error) (won bool, err error) {
 	var no *refusal
-	hook := errors.As(cause, &no) && no.hook()
+	errors.As(cause, &no)
+	if how == stale || no != nil && no.race() {
+		return false, nil
+	}
 	for n := 1; ; n++ {
 		refs, err := e.look(ctx, r)
-		if err != nil {
-			return false, err
-		}
 		switch {
+		case err != nil:
+			return false, err
 		case refs.main == s.commit:
 			return true, nil
-		case hook || refs.main == s.expect && how == failed:
+		case no != nil && no.hook():
 			return false, e.refusedBy(ctx, r, cause)
-		case refs.main.IsZero() && !s.expect.IsZero():
-			e.say(Detail, fmt.Sprintf("%s is gone from %s; it is made again", r.MainRef(), r.Name))
-			return false, e.untrack(ctx, r)
 		case refs.main != s.expect:
-			e.say(Detail, r.Name+" has new metadata; fetching and merging it")
-			_, err := e.fetch(ctx, r, 0)
-			if errors.Is(err, ErrNoMetadata) { // just gone
-				return false, nil
-			}
-			return false, err
-		case how == stale || no != nil && no.race():
 			return false, nil
-		case n == lookAgain:
+		case how == failed || n == lookAgain:
 			return false, e.refusedBy(ctx, r, cause)
 		}
 		if err := backoff(ctx, n); err != nil {

@@ -56,8 +56,8 @@ func TestWriter(t *testing.T) {
 		pack  bool
 	}{
 		"few":           {smallBlobs(20), false},
-		"limit":         {smallBlobs(98), false},
-		"many":          {smallBlobs(99), true},
+		"limit":         {smallBlobs(DefaultLooseObjects - 2), false},
+		"many":          {smallBlobs(DefaultLooseObjects - 1), true},
 		"thousands":     {smallBlobs(20000), true},
 		"bytes":         {[][]byte{big, pseudoRandom(6<<20, 4), {}}, true},
 		"big among few": {append(smallBlobs(200), big, []byte(strings.Repeat("a", 20<<20)), []byte("last")), true},

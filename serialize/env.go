@@ -21,6 +21,10 @@ type Env struct {
 	Progress meta.Progress    // nil: none
 	Warn     func(string)     // receives one-line warnings; nil: dropped
 	Logf     func(format string, a ...any)
+
+	// Fetch brings blobs here that a partial clone has left on its remote. Nil: git
+	// fetches each when it is read.
+	Fetch func(ctx context.Context, blobs []gitdb.Hash) error
 }
 
 func (e *Env) now() time.Time {

@@ -163,22 +163,33 @@ func rowTime(r store.Row, ok bool) int64 {
 	return r.Time
 }
 
-// LoadForEdit loads the last published value of a key that was pruned from this store
-// only, so that an edit of a list or set starts from it (design §4). For other keys it
-// does nothing.
+// LoadForEdit loads the last published value of a key that is not in this store, so that
+// an edit of a list or set starts from it (design §4): one that was pruned from this
+// store only, or one that is known from the history of the tracking ref alone. For other
+// keys it does nothing.
 func LoadForEdit(ctx context.Context, env *Env, k meta.KeyRef) error {
-	need := false
+	need, promised := false, false
 	err := env.DB.View(ctx, func(tx *store.Tx) error {
-		w, ok, err := tx.Withheld(k)
-		if err != nil || !ok || w.Why != store.LocalPruned {
+		w, load, err := tx.EditStarts(k)
+		if err != nil || !load {
 			return err
 		}
 		row, have, err := tx.Row(k)
-		need = rowTime(row, have) < 0
+		promised = have && row.Promised && w.Why != store.LocalPruned
+		need = !promised
 		return err
 	})
-	if err != nil || !need {
+	switch {
+	case err != nil:
 		return err
+	case promised:
+		tip, err := env.tip(ctx, env.TrackingRef())
+		if err == nil {
+			_, err = LoadPromised(ctx, env, tip, []meta.KeyRef{k})
+		}
+		return err
+	case !need:
+		return nil
 	}
 	l, err := lastPublished(ctx, env, k)
 	if err != nil {

@@ -21,7 +21,8 @@ type looseFile struct {
 }
 
 // writeLoose writes the buffered objects that do not exist yet: all contents
-// first, flushed, then the names, then the folders.
+// first, flushed, then the names, then the folders; where one journal keeps the order,
+// one sync at the end instead of one for each.
 func (w *Writer) writeLoose(ctx context.Context) (err error) {
 	rd := w.rd
 	if rd == nil {
@@ -38,6 +39,10 @@ func (w *Writer) writeLoose(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if len(todo) == 0 {
+		return nil
+	}
+	batch := oneJournal(w.repo.ObjectDir)
 	files := make([]looseFile, len(todo))
 	defer func() {
 		for _, f := range files {
@@ -54,7 +59,7 @@ func (w *Writer) writeLoose(ctx context.Context) (err error) {
 				return err
 			}
 			files[i].final = loosePath(w.repo.ObjectDir, o.id)
-			return w.writeTemp(&files[i], o)
+			return w.writeTemp(&files[i], o, batch)
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -81,6 +86,12 @@ func (w *Writer) writeLoose(ctx context.Context) (err error) {
 			return w.explain(err)
 		}
 		f.tmp = ""
+	}
+	if batch {
+		if err := syncFile(files[len(files)-1].final); err != nil {
+			return w.explain(err)
+		}
+		return nil
 	}
 	g, _ = errgroup.WithContext(ctx)
 	g.SetLimit(parallelSyncs)
@@ -119,7 +130,16 @@ type looseDeflater struct {
 
 var looseDeflaters = sync.Pool{New: func() any { return new(looseDeflater) }}
 
-func (w *Writer) writeTemp(lf *looseFile, o smallObject) (err error) {
+// syncFile makes the file at path, and what its journal holds before, durable.
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func (w *Writer) writeTemp(lf *looseFile, o smallObject, batch bool) (err error) {
 	d := looseDeflaters.Get().(*looseDeflater)
 	defer looseDeflaters.Put(d)
 	d.buf.Reset()
@@ -141,7 +161,11 @@ func (w *Writer) writeTemp(lf *looseFile, o smallObject) (err error) {
 	}
 	lf.tmp = f.Name()
 	_, err = f.Write(d.buf.Bytes())
-	if err == nil {
+	switch {
+	case err != nil:
+	case batch:
+		err = flushData(f)
+	default:
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {

@@ -86,11 +86,16 @@ func runGet(ctx context.Context, a *app, o getOptions) error {
 		return err
 	}
 	found := false
+	var promised []meta.KeyRef
 	err = db.View(ctx, func(tx *store.Tx) error {
 		g := getter{app: a, tx: tx, o: o}
 		found, err = g.show(t)
+		promised = g.promised
 		return err
 	})
+	if err == nil && len(promised) > 0 {
+		found, err = a.getPromised(ctx, o, t, promised)
+	}
 	if err == nil && !found {
 		return a.getNothing(ctx, o, t)
 	}
@@ -176,21 +181,27 @@ func (a *app) unloadedHint(ctx context.Context) string {
 // getter answers one get inside a transaction.
 type getter struct {
 	*app
-	tx *store.Tx
-	o  getOptions
+	tx   *store.Tx
+	o    getOptions
+	here bool // promised keys have been fetched: what has no value now has none
+
+	// promised are the keys that match and are known from history only. As long as there
+	// are any, nothing is printed.
+	promised []meta.KeyRef
 }
 
-// show prints what matches; found is false if nothing does.
+// show prints what matches; found is false if nothing does or keys have to be fetched
+// first.
 func (g *getter) show(t meta.Target) (found bool, err error) {
 	found, err = g.showTarget(t)
-	if found || err != nil || t.Type == meta.Path || t.Type == meta.Project {
+	if found || err != nil || len(g.promised) > 0 || t.Type == meta.Path || t.Type == meta.Project {
 		return found, err
 	}
-	if has, err := g.tx.HasRows(t); has || err != nil {
+	if has, err := g.tx.KnowsTarget(t); has || err != nil {
 		return false, err
 	}
 	const most = 10
-	targets, err := g.tx.TargetsWithPrefix(t.Type, t.Value, most+1)
+	targets, err := g.tx.KnownTargets(t.Type, t.Value, most+1)
 	if err != nil || len(targets) == 0 {
 		return false, err
 	}
@@ -212,14 +223,14 @@ func (g *getter) show(t meta.Target) (found bool, err error) {
 }
 
 func (g *getter) showTarget(t meta.Target) (found bool, err error) {
-	q := store.Query{Target: &t, Subtree: t.Type == meta.Path, Namespace: g.o.key}
+	q := store.Query{Target: &t, Subtree: t.Type == meta.Path, Namespace: g.o.key, Promised: !g.here}
 	if g.o.json {
 		return g.showJSON(q)
 	}
 	if g.o.hasKey {
 		only, n, err := g.first(q)
 		switch {
-		case err != nil || n == 0:
+		case err != nil || n < 2 && len(g.promised) > 0 || n == 0:
 			return false, err
 		case n == 1:
 			rec, err := g.tx.Get(only)
@@ -231,17 +242,30 @@ func (g *getter) showTarget(t meta.Target) (found bool, err error) {
 			return false, failf("name one of them, as "+shellWord(t.String())+" lists them without --raw", "key %q: several keys match, --raw prints one", g.o.key)
 		}
 	}
+	g.promised = nil
 	if g.o.nul {
 		return g.showNUL(q)
 	}
 	return g.showLines(q)
 }
 
-// first returns the first key that q matches, and 0, 1 or 2 for none, one or several.
+// isPromised notes a key that has no value here.
+func (g *getter) isPromised(row store.Row) bool {
+	if row.Promised {
+		g.promised = append(g.promised, row.KeyRef)
+	}
+	return row.Promised
+}
+
+// first returns the first key that q matches with a value, and 0, 1 or 2 for none, one
+// or several.
 func (g *getter) first(q store.Query) (k meta.KeyRef, n int, err error) {
 	for row, err := range g.tx.Rows(q) {
 		if err != nil {
 			return k, n, err
+		}
+		if g.isPromised(row) {
+			continue
 		}
 		if n++; n == 2 {
 			break
@@ -295,6 +319,9 @@ func (g *getter) showLines(q store.Query) (found bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		if g.isPromised(rec.Row) {
+			continue
+		}
 		text := rec.Value.String
 		if rec.Cut {
 			if text = strings.ToValidUTF8(text, ""); text == "" {
@@ -309,6 +336,9 @@ func (g *getter) showLines(q store.Query) (found bool, err error) {
 		names = append(names, name)
 		values = append(values, ui.Cut(ui.OneLine(text), listWidth))
 	}
+	if len(g.promised) > 0 {
+		return false, nil
+	}
 	for i, name := range names {
 		_, _ = g.Out.WriteString(ui.Pad(name, width) + "  " + values[i] + "\n")
 	}
@@ -317,6 +347,17 @@ func (g *getter) showLines(q store.Query) (found bool, err error) {
 
 // showNUL prints key, newline, value, NUL for every item, like git config -z.
 func (g *getter) showNUL(q store.Query) (found bool, err error) {
+	if q.Promised { // values are printed as they come: look ahead
+		for row, err := range g.tx.Rows(q) {
+			if err != nil {
+				return false, err
+			}
+			g.isPromised(row)
+		}
+		if len(g.promised) > 0 {
+			return false, nil
+		}
+	}
 	for rec, err := range g.tx.Records(q) {
 		if err != nil {
 			return false, err
@@ -332,102 +373,29 @@ func (g *getter) showNUL(q store.Query) (found bool, err error) {
 	return found, nil
 }
 
-func (g *getter) showJSON(q store.Query) (found bool, err error) {
-	j := jsonTree{}
-	for rec, err := range g.tx.Records(q) {
-		if err != nil {
-			return false, err
-		}
-		found = true
-		v := jsonValue(rec.Value)
-		if g.o.withAuthorship {
-			email, ms, err := g.tx.Author(rec.KeyRef)
-			if err != nil {
-				return false, err
-			}
-			v = authored(email, ms, v)
-		}
-		j.add(rec.KeyRef, v)
-	}
-	if found {
-		g.Out.Println(ui.PrettyJSON(j.object()))
-	}
-	return found, nil
-}
-
-// jsonValue returns a string, or the items of a list or set as an array.
-func jsonValue(v meta.Value) any {
-	if v.Type == meta.String {
-		return v.String
-	}
-	if items := v.Items(); items != nil {
-		return items
-	}
-	return []string{}
-}
-
-func authored(email string, ms int64, v any) any {
-	return (&ui.Object{}).Add("author", email).Add("timestamp", ms).Add("value", v)
-}
-
-// jsonTree is an object under construction: key segments are nested, and a value whose
-// key has keys below it goes to "__value", a segment that no key can have. For paths the
-// outer names are paths and the inner ones whole keys.
-type jsonTree struct {
-	value    any // nil: no value here
-	children map[string]*jsonTree
-}
-
-func (j *jsonTree) add(k meta.KeyRef, v any) {
-	if k.Target.Type == meta.Path {
-		j.child(k.Target.Value).child(k.Key).value = v
-		return
-	}
-	at := j
-	for seg := range strings.SplitSeq(k.Key, ":") {
-		at = at.child(seg)
-	}
-	at.value = v
-}
-
-func (j *jsonTree) child(name string) *jsonTree {
-	if j.children == nil {
-		j.children = map[string]*jsonTree{}
-	}
-	c := j.children[name]
-	if c == nil {
-		c = &jsonTree{}
-		j.children[name] = c
-	}
-	return c
-}
-
-// object returns the JSON value of j.
-func (j *jsonTree) object() any {
-	if len(j.children) == 0 && j.value != nil {
-		return j.value
-	}
-	o := &ui.Object{}
-	for name, c := range j.children {
-		o.Add(name, c.object())
-	}
-	if j.value != nil {
-		o.Add("__value", j.value)
-	}
-	o.Sort()
-	return o
-}
-
 // record returns the value of one key; meta.ErrNotFound, in the words of the user, if
 // there is none.
 func (a *app) record(ctx context.Context, k meta.KeyRef) (store.Record, error) {
 	var rec store.Record
+	promised := false
+	get := func(tx *store.Tx) (err error) {
+		if rec, err = tx.Get(k); errors.Is(err, meta.ErrNotFound) {
+			row, ok, rerr := tx.Row(k)
+			promised, err = ok && row.Promised, errors.Join(err, rerr)
+		}
+		return err
+	}
 	db, err := a.readStore(ctx)
 	if err == nil {
-		err = db.View(ctx, func(tx *store.Tx) error {
-			rec, err = tx.Get(k)
-			return err
-		})
+		err = db.View(ctx, get)
+	}
+	if promised {
+		if err := a.loadPromised(ctx, k); err != nil {
+			return rec, err
+		}
+		if db, err = a.readStore(ctx); err == nil {
+			err = db.View(ctx, get)
+		}
 	}
 	if errors.Is(err, meta.ErrNotFound) {
 		return rec, a.getNothing(ctx, getOptions{key: k.Key, hasKey: true}, k.Target)

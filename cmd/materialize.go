@@ -13,9 +13,10 @@ import (
 )
 
 type materializeOptions struct {
-	dryRun  bool
-	verbose bool
-	json    bool
+	dryRun    bool
+	forceFull bool
+	verbose   bool
+	json      bool
 }
 
 func newMaterializeCmd(a *app) *cobra.Command {
@@ -34,11 +35,15 @@ the values are taken over where there are none here; they are not published.
   git meta materialize --dry-run`,
 		Args: takes(0, "REMOTE"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := exclusive(c, "dry-run", "force-full"); err != nil {
+				return err
+			}
 			return runMaterialize(c.Context(), a, o, strings.Join(args, ""))
 		},
 	}
 	f := c.Flags()
 	f.BoolVarP(&o.dryRun, "dry-run", "n", false, "show what would change, change nothing")
+	f.BoolVar(&o.forceFull, "force-full", false, "index the whole history again, for get to fetch older keys")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say on standard error what is done")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
 	return c
@@ -76,12 +81,38 @@ func runMaterialize(ctx context.Context, a *app, o materializeOptions, remote st
 			}
 		}
 	}
+	var indexed *serialize.IndexReport
+	switch {
+	case o.forceFull:
+		if indexed, err = env.Index(ctx, serialize.UpdateIndexOptions{Full: true}); err != nil {
+			return err
+		}
+	case !o.dryRun && len(results) > 0:
+		a.index(ctx, env)
+	}
 	if o.json {
-		a.Out.Println(ui.JSON((&ui.Object{}).Add("refs", results).Add("warnings", *warnings)))
-	} else if len(results) == 0 {
+		a.Out.Println(ui.JSON(addIndexed((&ui.Object{}).Add("refs", results), indexed).Add("warnings", *warnings)))
+		return nil
+	}
+	if len(results) == 0 {
 		a.confirm("no remote metadata refs found")
 	}
+	switch {
+	case indexed == nil:
+	case indexed.Keys == 0:
+		a.confirm("full history already indexed")
+	default:
+		a.confirm("indexed %s from full history", ui.Plural(indexed.Keys, "key", "keys"))
+	}
 	return nil
+}
+
+// addIndexed adds what a full index found, if there was one.
+func addIndexed(o *ui.Object, rep *serialize.IndexReport) *ui.Object {
+	if rep == nil {
+		return o
+	}
+	return o.Add("indexed", rep.Keys)
 }
 
 // printSide says what was read from a side remote.

@@ -53,6 +53,7 @@ func runPull(ctx context.Context, a *app, o pullOptions) error {
 	if err != nil {
 		return err
 	}
+	a.index(ctx, env)
 	if o.json {
 		a.Out.Println(ui.JSON(pullJSON(p).Add("warnings", *warnings)))
 		return nil

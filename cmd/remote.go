@@ -99,6 +99,7 @@ func runRemoteAdd(ctx context.Context, a *app, o exchange.AddOptions, url string
 		return err
 	}
 	a.confirmAdded(added)
+	a.index(ctx, env)
 	if added.OwnNamespace && added.Namespace != env.Namespace {
 		a.note("push, pull and sync with it work on refs/%s; for git meta serialize: git config meta.namespace %s", added.Namespace, added.Namespace)
 	}

@@ -40,7 +40,7 @@ func runRm(ctx context.Context, a *app, o rmOptions) error {
 		return err
 	}
 	k := meta.KeyRef{Target: t, Key: o.key}
-	err = a.loadForRemoval(ctx, k)
+	err = a.loadForRm(ctx, k)
 	if err == nil {
 		err = a.edit(ctx, 0, func(tx *store.Tx, e store.Edit) error { return tx.Remove(k, e) })
 	}
@@ -48,4 +48,25 @@ func runRm(ctx context.Context, a *app, o rmOptions) error {
 		return nil
 	}
 	return err
+}
+
+// loadForRm is loadForRemoval for a command that does not care for the value: of a key
+// that is known from history only none is fetched.
+func (a *app) loadForRm(ctx context.Context, k meta.KeyRef) error {
+	db, err := a.readStore(ctx)
+	if err == nil {
+		promised := false
+		err = db.View(ctx, func(tx *store.Tx) error {
+			row, ok, err := tx.Row(k)
+			promised = ok && row.Promised
+			return err
+		})
+		if promised {
+			return nil
+		}
+	}
+	if err != nil && !errors.Is(err, meta.ErrNotFound) {
+		return err
+	}
+	return a.loadForRemoval(ctx, k)
 }

@@ -263,19 +263,22 @@ func (a *app) loadForRemoval(ctx context.Context, k meta.KeyRef) error {
 }
 
 // load brings the last published value of k back into the store if local-prune has
-// dropped it there.
+// dropped it there, or if it is known from history only.
 func (a *app) load(ctx context.Context, k meta.KeyRef) error {
 	db, err := a.writeStore(ctx)
 	if err != nil {
 		return err
 	}
 	var w store.Withheld
-	var withheld bool
+	var elsewhere bool
 	if err := db.View(ctx, func(tx *store.Tx) error {
-		w, withheld, err = tx.EditStarts(k)
+		w, elsewhere, err = tx.EditStarts(k)
 		return err
-	}); err != nil || !withheld || w.Why != store.LocalPruned {
+	}); err != nil || !elsewhere {
 		return err
+	}
+	if w.Why != store.LocalPruned {
+		return a.loadPromised(ctx, k)
 	}
 	env, err := a.env(ctx)
 	if err != nil {

@@ -84,6 +84,7 @@ func runSetup(ctx context.Context, a *app) error {
 		return err
 	}
 	a.confirmAdded(added)
+	a.index(ctx, env)
 	return nil
 }
 

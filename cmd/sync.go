@@ -55,6 +55,7 @@ func runSync(ctx context.Context, a *app, o syncOptions) error {
 	if err != nil {
 		return err
 	}
+	a.index(ctx, env)
 	if o.json {
 		pulled := []any{}
 		for _, p := range res.Pulled {

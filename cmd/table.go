@@ -99,6 +99,9 @@ func table() []entry {
 		{"materialize", groupPlumbing, "Bring fetched metadata into the store", 0, newMaterializeCmd},
 		{"prune", groupPlumbing, "Drop old keys from the published tree", 0, newPruneCmd},
 		{"local-prune", groupPlumbing, "Drop old published keys from the local store", 0, newLocalPruneCmd},
+		{"deepen", groupPlumbing, "Fetch more of a shallow metadata history", 0, newDeepenCmd},
+		{"index-history", groupPlumbing, "Note which keys the history knows", hidden, newIndexHistoryCmd},
+		{"promisor", groupPlumbing, "Index the history again and tell of each commit", hidden, newPromisorCmd},
 
 		{"setup", groupSetup, "Connect with the remote that .git-meta names", 0, newSetupCmd},
 		{"remote", groupSetup, "Add, list and remove remotes for metadata", 0, newRemoteCmd},

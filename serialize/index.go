@@ -18,7 +18,7 @@ type IndexOptions struct {
 	// From: the commits after it were indexed already. They are read for what they
 	// removed, no more. Zero: nothing was.
 	From gitdb.Hash
-	// Step is told of each commit that is indexed, with the keys that it lost for good;
+	// Step is told of each commit that is indexed, with how many keys it lost for good;
 	// nil: nobody listens.
 	Step func(id gitdb.Hash, c *gitdb.Commit, lost int)
 	// Checkpoint is called when everything after next is in the store, with the commits
@@ -123,7 +123,7 @@ type touch struct {
 func (x *indexer) commit(s step) error {
 	x.writing = x.writing || s.id == x.o.From
 	x.Commits++
-	lost := x.Removed
+	lost := 0
 	touched, err := x.touched(s)
 	if err != nil {
 		return err
@@ -166,6 +166,9 @@ func (x *indexer) commit(s step) error {
 			}
 		}
 		x.seen[t.KeyRef] = promised
+		if t.lost {
+			lost++
+		}
 		switch {
 		case !promised:
 			x.Removed++
@@ -177,7 +180,7 @@ func (x *indexer) commit(s step) error {
 		}
 	}
 	if x.o.Step != nil && x.writing {
-		x.o.Step(s.id, s.commit, x.Removed-lost+len(x.pending))
+		x.o.Step(s.id, s.commit, lost)
 	}
 	if s.cut {
 		x.Cut = s.id

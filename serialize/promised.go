@@ -2,6 +2,7 @@ package serialize
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -145,7 +146,11 @@ func (p *Promised) store(ctx context.Context, env *Env, rd *gitdb.Reader, found 
 		}
 		l := &loaded{loadKey: loadKey{KeyRef: f.KeyRef, state: f.state}, org: f.org}
 		if l.value, err = readValue(ctx, rd, f.state); err != nil {
-			return fmt.Errorf("read %s: %w", f.KeyRef, err)
+			if ctx.Err() != nil || errors.Is(err, gitdb.ErrObjectMissing) {
+				return fmt.Errorf("read %s: %w", f.KeyRef, err)
+			}
+			env.Warnf("%s: %v; not taken over", f.KeyRef, err)
+			continue
 		}
 		if l.tombs, err = readTombstones(ctx, rd, f.KeyRef, f.state, f.org.time, f.org.email); err != nil {
 			return fmt.Errorf("read %s: %w", f.KeyRef, err)

@@ -7,9 +7,9 @@ import (
 	"github.com/git-meta/git-meta-go/store"
 )
 
-// LoadPromised loads a key that is known from history only, as an edit of a promised row
+// LoadFromHistory loads a key that is known from history only, as an edit of a promised row
 // has to: it is no change by itself.
-func LoadPromised(ctx context.Context, env *Env, k meta.KeyRef) error {
+func LoadFromHistory(ctx context.Context, env *Env, k meta.KeyRef) error {
 	l, err := lastPublished(ctx, env, k)
 	if err != nil || l == nil {
 		return err

@@ -518,7 +518,12 @@ func (c *mClone) localPrune(k string) bool {
 	for _, p := range c.t.line {
 		if p.tree[k].c.Same(row.c) {
 			delete(c.store, k)
-			c.lost[k], c.withheld[k] = true, "local"
+			c.lost[k] = true
+			if _, hidden := c.withheld[k]; hidden {
+				delete(c.withheld, k)
+			} else {
+				c.withheld[k] = "local"
+			}
 			return true
 		}
 	}
@@ -978,7 +983,7 @@ func playModel(s schedule) *broken { return modelWorld(s).play() }
 var (
 	campaignSeconds = os.Getenv("GIT_META_CAMPAIGN")
 	replayed        = os.Getenv("GIT_META_SCHEDULE")
-	peerProgram     = os.Getenv("GIT_META_PEER_BIN")
+	peerProgram     = os.Getenv("GIT_META_PEER")
 )
 
 // budget returns how long a campaign may take: GIT_META_CAMPAIGN seconds, 0 if unset.

@@ -203,7 +203,7 @@ func (c *realClone) load(key string) {
 	ctx := context.Background()
 	c.fail("load", serialize.LoadForEdit(ctx, c.e, keyOf(key)))
 	if _, have := c.rows()[key]; !have {
-		c.fail("load", serialize.LoadPromised(ctx, c.e, keyOf(key)))
+		c.fail("load", serialize.LoadFromHistory(ctx, c.e, keyOf(key)))
 	}
 }
 

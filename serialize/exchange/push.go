@@ -120,19 +120,19 @@ func (e *Env) forward(ctx context.Context, p *Pushed) (source, error) {
 // race pushes what next returns until the remote has it.
 func (e *Env) race(ctx context.Context, p *Pushed, next func(context.Context) (source, error)) error {
 	r := p.Remote
-	start := time.Now()
+	start, idle := time.Now(), 0
 	for n := 1; ; n++ {
 		s, err := next(ctx)
 		if err != nil || s.commit.IsZero() {
 			return err
 		}
 		p.Attempts = n
-		how, err := e.push(ctx, r, s.commit, s.expect)
+		how, cause := e.push(ctx, r, s.commit, s.expect)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if how < created {
-			won, err := e.judge(ctx, r, s, how, err)
+			won, err := e.judge(ctx, r, s, how, cause)
 			if err != nil {
 				return err
 			}
@@ -151,23 +151,38 @@ func (e *Env) race(ctx context.Context, p *Pushed, next func(context.Context) (s
 				Hint: "nothing is lost; try again: git meta push " + shellWord(r.Name),
 			}
 		}
-		if n == 1 {
-			e.say(Detail, r.Name+" has new metadata; fetching and merging it")
-		}
 		// The wait comes first: what is fetched is to be new when it is pushed.
 		if err := backoff(ctx, n); err != nil {
 			return err
 		}
-		if _, err := e.fetch(ctx, r, 0); errors.Is(err, ErrNoMetadata) {
-			e.say(Detail, fmt.Sprintf("%s is gone from %s; it is made again", r.MainRef(), r.Name))
-			err = e.untrack(ctx, r)
-			if err != nil {
-				return err
-			}
-		} else if err != nil {
+		at, err := e.renew(ctx, r)
+		if err != nil {
 			return err
 		}
+		if at != s.expect {
+			if idle = 0; n == 1 && !at.IsZero() {
+				e.say(Detail, r.Name+" has new metadata; merging it")
+			}
+			continue
+		}
+		if idle++; idle == pushIdle {
+			return e.refusedBy(ctx, r, cause)
+		}
 	}
+}
+
+// pushIdle is how often a push may fail on a remote that does not move: its ref may be
+// locked by another push that fails as well.
+const pushIdle = 6
+
+// renew fetches, and returns what the remote has. A tracking ref of what is gone goes.
+func (e *Env) renew(ctx context.Context, r Remote) (gitdb.Hash, error) {
+	f, err := e.fetch(ctx, r, 0)
+	if errors.Is(err, ErrNoMetadata) {
+		e.say(Detail, fmt.Sprintf("there is no %s on %s any more; it is made again", r.MainRef(), r.Name))
+		return gitdb.ZeroHash, e.untrack(ctx, r)
+	}
+	return f.new, err
 }
 
 // lookAgain is how often a remote that refused without having moved is looked at again:
@@ -206,13 +221,29 @@ func (e *Env) judge(ctx context.Context, r Remote, s source, how pushed, cause e
 // refusedBy is the error of a push that the remote did not take.
 func (e *Env) refusedBy(ctx context.Context, r Remote, cause error) error {
 	var no *refusal
-	if !errors.As(cause, &no) {
+	if !errors.As(cause, &no) && e.pushesElsewhere(ctx, r) {
+		return &meta.Error{
+			Op: fmt.Sprintf("push %s to %s", r.MainRef(), r.Name), Err: &redactedError{cause, r.URL},
+			Hint: "pushes go to another URL than fetches, where the ref is different: git remote get-url --push " + shellWord(r.Name),
+		}
+	}
+	if no == nil {
 		return e.trouble(ctx, r.URL, cause)
 	}
 	if e.Terminal != nil {
 		no.said = nil // shown as it came
 	}
 	return &meta.Error{Op: fmt.Sprintf("push %s to %s", r.MainRef(), r.Name), Err: &redactedError{cause, r.URL}}
+}
+
+// pushesElsewhere reports whether the remote has a URL for pushes of its own.
+func (e *Env) pushesElsewhere(ctx context.Context, r Remote) bool {
+	cfg, err := e.Repo.Config(ctx)
+	if err != nil {
+		return false
+	}
+	url, ok := cfg.Get("remote." + r.Name + ".pushurl")
+	return ok && url != r.URL
 }
 
 // trackPush makes the tracking ref what was pushed, where git has not; somebody may have

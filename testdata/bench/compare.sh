@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares git-meta with the Rust git-meta on the same machine in the same run.
 #
-#   GIT_META_PEER_BIN=/path/to/rust/git-meta bash testdata/bench/compare.sh [options] [COMMITS...]
+#   GIT_META_PEER=/path/to/rust/git-meta bash testdata/bench/compare.sh [options] [COMMITS...]
 #
 #   -n PAIRS   pairs measured of each job (default 5); the table has medians
 #   -d DIR     work in DIR (default: a temporary directory), about 0.1 MB per commit
@@ -10,7 +10,7 @@
 # COMMITS (default 2000) is the size: five keys a commit, see makestore/main.go. In each
 # pair both programs do the same job on their own copy of the same store, one right after
 # the other, and take turns in going first. The ratio is the median of the pairs' ratios.
-# Needs Go, git, bash; peak memory needs GNU time. Without GIT_META_PEER_BIN it says so
+# Needs Go, git, bash; peak memory needs GNU time. Without GIT_META_PEER it says so
 # and ends with 0.
 set -eu -o pipefail
 export LC_ALL=C
@@ -28,9 +28,9 @@ done
 shift $((OPTIND - 1))
 [ $# -gt 0 ] || set -- 2000
 
-peer=${GIT_META_PEER_BIN:-}
+peer=${GIT_META_PEER:-}
 if [ -z "$peer" ]; then
-	echo 'compare.sh: skipped: GIT_META_PEER_BIN does not name the Rust git-meta'
+	echo 'compare.sh: skipped: GIT_META_PEER does not name the Rust git-meta'
 	exit 0
 fi
 [ -x "$peer" ] || { echo "compare.sh: $peer cannot be run" >&2; exit 1; }

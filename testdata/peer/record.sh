@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Records what the Rust git-meta publishes, for TestPeer in serialize/peer_test.go.
 #
-#   GIT_META_PEER_BIN=/path/to/git-meta bash testdata/peer/record.sh [SCENARIO...]
+#   GIT_META_PEER=/path/to/git-meta bash testdata/peer/record.sh [SCENARIO...]
 #
 # Needs git and sqlite3. Each folder SCENARIO holds, for one step or two:
 #
@@ -13,11 +13,11 @@
 # Times come from a counter, so that recording twice gives the same files.
 set -eu -o pipefail
 
-if [ -z "${GIT_META_PEER_BIN:-}" ]; then
-	echo 'record.sh: skipped: GIT_META_PEER_BIN does not name the Rust git-meta' >&2
+if [ -z "${GIT_META_PEER:-}" ]; then
+	echo 'record.sh: skipped: GIT_META_PEER does not name the Rust git-meta' >&2
 	exit 0
 fi
-peer=$GIT_META_PEER_BIN
+peer=$GIT_META_PEER
 here=$(cd "$(dirname "$0")" && pwd)
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT

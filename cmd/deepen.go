@@ -13,7 +13,7 @@ func newDeepenCmd(a *app) *cobra.Command {
 	var depth int
 	c := &cobra.Command{
 		Use: "deepen [options] [<REMOTE>]",
-		Long: `Fetch more of a metadata history of which only the last commits were fetched, and
+		Long: `Fetch more of a metadata history of which only the last commits are here, and
 note which keys it knows: git meta get fetches their values on demand. Without
 --depth the whole history is fetched. What is new on the remote is for git meta
 pull to bring.

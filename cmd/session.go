@@ -19,6 +19,7 @@ type session struct {
 	repository *gitdb.Repo
 	db         *store.DB
 	writable   bool
+	bulk       bool // the run loads much that can be loaded again
 }
 
 func (s *session) close() error {
@@ -117,7 +118,7 @@ func (a *app) hasStore(ctx context.Context) (bool, error) {
 func storePath(r *gitdb.Repo) string { return filepath.Join(r.CommonDir, store.FileName) }
 
 func (a *app) storeOptions(ctx context.Context, r *gitdb.Repo) store.Options {
-	return store.Options{Now: a.now, Blob: func(oid string) ([]byte, error) { return readBlob(ctx, r, oid) }}
+	return store.Options{Now: a.now, Bulk: a.bulk, Blob: func(oid string) ([]byte, error) { return readBlob(ctx, r, oid) }}
 }
 
 // ownStore returns the store that a linked worktree has for itself: the Rust program

@@ -94,6 +94,9 @@ func (m *merger) apply(tx *store.Tx, loads map[meta.KeyRef]load, res *MergeResul
 }
 
 func (m *merger) applyOne(tx *store.Tx, d *mergedKey, loads map[meta.KeyRef]load, res *MergeResult) error {
+	if d.private {
+		return nil
+	}
 	hasRow := d.row != nil
 	if l, ok := loads[d.KeyRef]; ok {
 		v := d.out.Result
@@ -131,12 +134,13 @@ func (m *merger) applyOne(tx *store.Tx, d *mergedKey, loads map[meta.KeyRef]load
 		if d.unclear {
 			why = store.Unclear
 		}
-		w, ok, err := tx.Withheld(d.KeyRef)
-		if err != nil || ok && (w.Why == store.TooBig || w.Why == why) && d.out.Result != nil && w.EditTime == d.out.Result.Time {
+		w, withheld, err := tx.Withheld(d.KeyRef)
+		if err != nil {
 			return err
 		}
-		row, _, err := tx.Row(d.KeyRef)
-		if err != nil {
+		row, ok, err := tx.Row(d.KeyRef)
+		// an entry of the same value says more: why it was withheld first
+		if err != nil || !ok || withheld && w.EditTime == row.Time && (w.Why == store.TooBig || w.Why == store.Unclear) {
 			return err
 		}
 		return tx.PutWithheld(store.Withheld{KeyRef: d.KeyRef, EditTime: row.Time, Why: why})

@@ -202,6 +202,11 @@ func (x *indexer) returned(k meta.KeyRef) {
 	}
 }
 
+// listsChanges reports whether the message is one with a line for each change.
+func listsChanges(msg string) bool {
+	return strings.HasPrefix(msg, subjectSerialize) && strings.Contains(msg, "\t")
+}
+
 // touched returns what the commit changed, each key once, in the order of the tree. Of a
 // commit whose parent is not here nothing is known.
 func (x *indexer) touched(s step) ([]touch, error) {
@@ -211,7 +216,12 @@ func (x *indexer) touched(s step) ([]touch, error) {
 	var out []touch
 	at := map[meta.KeyRef]int{}
 	all := x.stale && x.o.Stop != zero
-	err := diffLeaves(x.ctx, x.rd, s.before, s.commit.Tree, "", 0, func(d leafDiff) error {
+	// What is new has lost nothing; tombstones in it are in the list of changes too.
+	into := func(old, _ gitdb.TreeEntry) bool { return old.Hash != zero }
+	if all || !listsChanges(s.commit.Message) {
+		into = nil
+	}
+	err := diffSome(x.ctx, x.rd, s.before, s.commit.Tree, "", 0, into, func(d leafDiff) error {
 		if d.old == zero && !all && !strings.HasSuffix(d.leaf.Path, "/__deleted") {
 			return nil // most of it
 		}

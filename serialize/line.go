@@ -171,6 +171,17 @@ func (l *pastLine) lost(ctx context.Context, rd *gitdb.Reader, e *keyLine, k met
 	return nil
 }
 
+// explicitTombstone reports whether a tombstone blob says that somebody removed the key
+// knowingly.
+func explicitTombstone(ctx context.Context, rd *gitdb.Reader, id gitdb.Hash) (bool, error) {
+	_, data, err := rd.Read(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	_, _, explicit, err := meta.DecodeTombstone(data)
+	return err == nil && explicit, nil
+}
+
 // retentionSubject starts the message of a commit that only drops what a collection's
 // retention no longer keeps.
 const retentionSubject = "git-meta: retention"

@@ -24,6 +24,7 @@ type loaded struct {
 	ok    bool // has a value
 	tombs []meta.Tombstone
 	org   origin
+	quiet bool // what it loads is no change: no log record
 }
 
 // carryOut writes a verdict to the store, in batches. It returns the log position that
@@ -71,12 +72,21 @@ func carryOut(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict) (stor
 		}
 		bar.Add(len(batch))
 	}
-	if len(v.prune) == 0 {
+	if len(v.prune)+len(v.unclear) == 0 {
 		return at, nil
 	}
 	err := env.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		if at, err = v.catchUp(tx, at); err != nil {
 			return err
+		}
+		for _, k := range v.unclear {
+			row, ok, err := tx.Row(k)
+			if err == nil && ok {
+				err = tx.PutWithheld(store.Withheld{KeyRef: k, EditTime: row.Time, Why: store.Unclear})
+			}
+			if err != nil {
+				return err
+			}
 		}
 		return tx.WithholdPruned(v.prune)
 	})
@@ -135,7 +145,7 @@ func (l *loaded) write(tx *store.Tx, removed bool) error {
 		return nil
 	}
 	if l.ok {
-		if err := tx.Put(l.KeyRef, l.value, store.Edit{Email: l.org.email, Time: l.org.time}, store.PutOptions{}); err != nil {
+		if err := tx.Put(l.KeyRef, l.value, store.Edit{Email: l.org.email, Time: l.org.time}, store.PutOptions{NoLog: l.quiet}); err != nil {
 			return err
 		}
 	} else if removed && ok {
@@ -198,6 +208,7 @@ func LoadForEdit(ctx context.Context, env *Env, k meta.KeyRef) error {
 	if l == nil {
 		return nil
 	}
+	l.quiet = true // the tip holds it
 	return env.DB.Update(ctx, func(tx *store.Tx) error { return l.write(tx, false) })
 }
 

@@ -22,6 +22,7 @@ type merger struct {
 	remoteTree          gitdb.Hash
 	inBase, inL, inR    lookup
 	mine, theirs        *pastLine
+	fil                 *meta.Filter
 	keys                []*mergedKey
 }
 
@@ -29,6 +30,7 @@ type merger struct {
 type mergedKey struct {
 	meta.KeyRef
 	row       *store.Record // nil: no row
+	private   bool          // a row that is not published: it is no part of the merge and stays
 	b, l, r   *keyState
 	in        meta.MergeInput
 	out       meta.MergeOutcome
@@ -94,12 +96,19 @@ func (m *merger) decide() error {
 	if m.theirs, err = lineOf(m.ctx, m.rd, m.remote, m.base); err != nil {
 		return err
 	}
+	texts, err := m.tx.FilterTexts()
+	if err != nil {
+		return err
+	}
+	m.fil = meta.NewFilter(texts)
 	refs := make([]meta.KeyRef, 0, len(m.mine.keys)+len(m.theirs.keys))
 	for k := range m.mine.keys {
-		refs = append(refs, k)
+		if !meta.IsLocal(k.Key) {
+			refs = append(refs, k)
+		}
 	}
 	for k := range m.theirs.keys {
-		if m.mine.keys[k] == nil {
+		if m.mine.keys[k] == nil && !meta.IsLocal(k.Key) { // nobody else's business: see odd
 			refs = append(refs, k)
 		}
 	}
@@ -129,6 +138,8 @@ func (m *merger) one(k meta.KeyRef) (*mergedKey, error) {
 	}
 	rec, err := m.tx.Get(k)
 	switch {
+	case err == nil && rec.SourceRef == "" && !m.fil.Sends(k.Key, meta.MainDestination):
+		d.private = true
 	case err == nil && rec.SourceRef == "":
 		d.row = &rec
 	case err != nil && !isNotFound(err):
@@ -158,6 +169,9 @@ func (m *merger) one(k meta.KeyRef) (*mergedKey, error) {
 	}
 	d.unclear = d.theirs != nil && d.theirs.unclear && !in.Remote.Shown
 	d.out = meta.Merge(*in)
+	if d.private {
+		d.out.Load, d.out.Unload = false, false
+	}
 	return d, nil
 }
 

@@ -18,8 +18,7 @@ func (m *merger) settle() error {
 		if err != nil {
 			return err
 		}
-		left := &keyState{gone: threeWayIDs(maps3(d, func(s *keyState) map[string]gitdb.Hash { return s.gone })),
-			popped: threeWayIDs(maps3(d, func(s *keyState) map[string]gitdb.Hash { return s.popped }))}
+		left := d.left()
 		value := d.state(left)
 		without := &keyState{tomb: rest, gone: left.gone, popped: left.popped}
 		theirs := d.in.Remote
@@ -52,6 +51,14 @@ func (m *merger) settle() error {
 		}
 	}
 	return nil
+}
+
+// left returns the merged tombstones of the key's items, whatever its type.
+func (d *mergedKey) left() *keyState {
+	return &keyState{
+		gone:   threeWayIDs(maps3(d, func(s *keyState) map[string]gitdb.Hash { return s.gone })),
+		popped: threeWayIDs(maps3(d, func(s *keyState) map[string]gitdb.Hash { return s.popped })),
+	}
 }
 
 // sameVersion reports whether v is what the remote line had last. A time that its line
@@ -270,7 +277,7 @@ func (m *merger) odd() ([]op, error) {
 	collect := func(from, to gitdb.Hash) (map[string]leafDiff, error) {
 		out := map[string]leafDiff{}
 		err := diffLeaves(m.ctx, m.rd, from, to, "", 0, func(d leafDiff) error {
-			if _, err := d.leaf.Decode(); err != nil {
+			if p, err := d.leaf.Decode(); err != nil || meta.IsLocal(p.Key) {
 				out[d.leaf.Path] = d
 			}
 			return nil

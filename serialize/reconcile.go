@@ -20,6 +20,7 @@ type verdict struct {
 	load    []loadKey              // the tip wins
 	remove  []loadKey              // the tip says that it was removed
 	prune   []meta.KeyRef          // the tip lost it to a prune: the row stays, withheld
+	unclear []meta.KeyRef          // the tip lost it to a tombstone that does not count: likewise
 	lost    int                    // keys in publish that the tip lost for no reason
 	odd     map[string]error       // paths of the tip that can't be read
 	origins map[meta.KeyRef]origin // of load and remove
@@ -69,8 +70,11 @@ func reconcile(ctx context.Context, env *Env, rd *gitdb.Reader, tx *store.Tx, re
 		if err != nil {
 			return nil, err
 		}
-		if holds && ancestor && cur.FilterSet == filterSet {
+		switch usable = holds && cur.FilterSet == filterSet; {
+		case usable && ancestor:
 			return j.v, j.byDiff(from, cur.Log)
+		case usable:
+			return j.v, j.aside(from, cur.Log)
 		}
 	}
 	return j.v, j.whole(known && from != zero)
@@ -134,6 +138,78 @@ func (j *judge) byDiff(from gitdb.Hash, pos store.Position) error {
 		}
 	}
 	return j.explain()
+}
+
+// aside judges a tip that does not contain from, the commit that the store was at: a merge
+// that was interrupted after it had moved the ref, or somebody who moved the ref aside.
+// Both are decided as in any merge, but what comes of it goes to the store; what the tip
+// has otherwise is published.
+func (j *judge) aside(from gitdb.Hash, pos store.Position) error {
+	base, err := mergeBase(j.ctx, j.env.Repo, from, j.tip)
+	if err != nil {
+		return err
+	}
+	edits, err := j.tx.ChangesSince(pos)
+	if err != nil {
+		return err
+	}
+	for _, c := range edits {
+		j.v.publish[c.KeyRef] = true
+	}
+	m := &merger{ctx: j.ctx, env: j.env, rd: j.rd, tx: j.tx, base: base, local: from, remote: j.tip}
+	if err := m.decide(); err != nil {
+		return err
+	}
+	if err := m.resolveTimes(); err != nil {
+		return err
+	}
+	j.v.origins = map[meta.KeyRef]origin{}
+	for _, d := range m.keys {
+		if !j.v.publish[d.KeyRef] {
+			j.settle(d)
+		}
+	}
+	return nil
+}
+
+// settle takes over what was decided of a key that the store has not edited since.
+func (j *judge) settle(d *mergedKey) {
+	v, k := d.out.Result, loadKey{d.KeyRef, d.r, -1}
+	if d.row != nil {
+		k.rowTime = d.row.Time
+	}
+	_, inTip := d.r.kind()
+	same := v != nil && inTip && contentOf(d.r).Same(v.Content)
+	switch {
+	case d.out.Unload:
+		j.v.remove = append(j.v.remove, k)
+		j.v.origins[d.KeyRef] = origin{d.in.Remote.RemovedAt, "unknown", true}
+		return
+	case v == nil:
+		if inTip {
+			j.v.publish[d.KeyRef] = true
+		}
+		return
+	case !d.needsLoad() && !(same && d.in.Withheld && d.row != nil):
+	default:
+		if !same {
+			k.state = d.state(d.left())
+		}
+		j.v.load = append(j.v.load, k)
+		j.v.origins[d.KeyRef] = origin{v.Time, v.Email, true}
+	}
+	switch hasRow := d.row != nil || d.out.Load; {
+	case same || !hasRow:
+	case d.unclear:
+		j.v.unclear = append(j.v.unclear, d.KeyRef)
+	case !d.out.Shown:
+		j.v.prune = append(j.v.prune, d.KeyRef)
+	default:
+		if !inTip {
+			j.v.lost++
+		}
+		j.v.publish[d.KeyRef] = true
+	}
 }
 
 // whole judges every row and every key of the tip. cursor says whether the store has
@@ -239,6 +315,8 @@ func (j *judge) one(k meta.KeyRef, rec *store.Record, s *keyState, edited bool, 
 		case past != nil && past.removed && (!edited || past.holds(rec.Value)):
 			j.v.remove = append(j.v.remove, loadKey{k, s, rec.Time})
 		case withheld:
+		case past != nil && past.unclear && (!edited || past.holds(rec.Value)):
+			j.v.unclear = append(j.v.unclear, k)
 		case past != nil && past.pruned && (!edited || past.holds(rec.Value)):
 			j.v.prune = append(j.v.prune, k)
 		case !cursor && past.holds(rec.Value):
@@ -279,7 +357,8 @@ func (j *judge) explain() error {
 // pastOf is what a range of history says of one key.
 type pastOf struct {
 	states  []*keyState // values it had, newest first
-	removed bool        // the last that happened to it is a removal
+	removed bool        // the last that happened to it is a removal that counts (design §8)
+	unclear bool        // the last that happened to it is a tombstone that does not count
 	pruned  bool        // the last that happened to it is a prune
 }
 
@@ -324,9 +403,14 @@ func (j *judge) past(cand map[meta.KeyRef]bool, stop gitdb.Hash) (map[meta.KeyRe
 				p = &pastOf{}
 				out[k.KeyRef] = p
 				if _, has := state.kind(); !has {
-					tomb := state != nil && state.tomb != zero
-					p.removed = !pruned && (tomb || gone[k.KeyRef])
 					p.pruned = pruned
+					p.removed = !pruned && gone[k.KeyRef]
+					if !pruned && !p.removed && state != nil && state.tomb != zero {
+						if p.removed, err = explicitTombstone(j.ctx, j.rd, state.tomb); err != nil {
+							return false, err
+						}
+						p.unclear = !p.removed
+					}
 				}
 			}
 			if _, has := state.kind(); has {

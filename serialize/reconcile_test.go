@@ -119,7 +119,7 @@ func TestCommitOnTop(t *testing.T) {
 	w := newWorld(t)
 	w.set(1, "project a", "1", "project b", "1", "project c", "1", "project lost", "1", "branch:main d", "1")
 	w.serialize(Options{})
-	w.commitTree("git-meta: serialize (4 changes)\n\nD\tproject\tc\nM\tproject\ta",
+	w.commitTree("git-meta: serialize (4 changes)\n\nD\tproject\tb\nD\tproject\tc\nM\tproject\ta",
 		w.blob("project/a/__value", "theirs")+w.blob("project/new/__list/1700000000123-aaf4c", "hello")+
 			without("project/b/__value")+w.blob("project/__tombstones/b/__deleted", `{"timestamp":1700000000009,"email":"p@e"}`)+
 			without("project/c/__value")+without("project/lost/__value"))

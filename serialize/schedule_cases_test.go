@@ -347,6 +347,52 @@ func TestBadValuesStay(t *testing.T) {
 	}
 }
 
+// TestPrivateRowsStay: what a filter keeps here is neither published by a merge nor
+// overwritten, and a tree cannot bring local: keys.
+func TestPrivateRowsStay(t *testing.T) {
+	t.Parallel()
+	c := newCase(t, 2, 0)
+	c.w.after = nil // such rows differ from the tree
+	rule := func(key string) {
+		c.clone(1).edit(func(tx *store.Tx) error {
+			return tx.SetAdd(meta.KeyRef{Target: meta.ProjectTarget, Key: key}, "exclude s:**", store.Edit{})
+		})
+	}
+	secret := meta.KeyRef{Target: keyOf("x").Target, Key: "s:g"}
+	add := func(i int, member string) {
+		c.clone(i).edit(func(tx *store.Tx) error { return tx.SetAdd(secret, member, store.Edit{}) })
+	}
+	rule("local:meta:filter")
+	add(0, "public")
+	add(1, "private")
+	c.run("A.set_x A.sync B.set_y B.sync A.sync")
+	add(0, "more")
+	add(1, "own")
+	c.plant(0, map[string]string{"project/local/meta/filter/__set/" + meta.MemberID("route s:** main"): "route s:** main", "project/local/x/__value": "v"})
+	c.run("A.sync B.set_y B.sync A.sync B.full B.sync A.sync")
+	out, err := c.git(c.clone(0).dir, "log", "-p", "--format=", trackedMain, "--", "path/src/x/__target__/s")
+	if err != nil || strings.Contains(out, "private") || strings.Contains(out, "own") {
+		t.Errorf("published: %v\n%s", err, out)
+	}
+	c.must(c.clone(1).db.View(t.Context(), func(tx *store.Tx) error {
+		rec, err := tx.Get(secret)
+		if got := fmt.Sprint(rec.Value.Members); got != "[own private]" {
+			t.Errorf("the private set is %s", got)
+		}
+		if texts, err := tx.FilterTexts(); err != nil || !slices.Equal(texts, []string{"exclude s:**"}) {
+			t.Errorf("rules %q, %v", texts, err)
+		}
+		if _, ok, _ := tx.ProjectString("local:x"); ok {
+			t.Error("a local: key came with a tree")
+		}
+		return err
+	}))
+	out, err = c.git(c.clone(1).dir, "ls-tree", "-r", "--name-only", localMain, "project/local/x")
+	if err != nil || out == "" {
+		t.Errorf("the local: path is gone from the tree: %v", err)
+	}
+}
+
 // plant commits files on clone i's local ref, as another program would.
 func (c *caseWorld) plant(i int, files map[string]string) {
 	c.Helper()

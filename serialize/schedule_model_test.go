@@ -360,7 +360,7 @@ func (c *mClone) do(s schedStep) (int64, bool) {
 		c.serialize(true)
 	case "fetch":
 		c.t = c.r.head
-	case "pull":
+	case "pull", "crash":
 		c.pull()
 	case "push":
 		c.push()
@@ -983,7 +983,7 @@ func playModel(s schedule) *broken { return modelWorld(s).play() }
 var (
 	campaignSeconds = os.Getenv("GIT_META_CAMPAIGN")
 	replayed        = os.Getenv("GIT_META_SCHEDULE")
-	peerProgram     = os.Getenv("GIT_META_PEER")
+	peerProgram     = os.Getenv("GIT_META_PEER_BIN")
 )
 
 // budget returns how long a campaign may take: GIT_META_CAMPAIGN seconds, 0 if unset.
@@ -1002,12 +1002,12 @@ func budget(t *testing.T) time.Duration {
 
 // TestModelExhaustive runs every short schedule of two clones.
 func TestModelExhaustive(t *testing.T) {
-	depth := 3
-	if testing.Short() {
-		depth = 2
-	}
-	if budget(t) > 0 {
+	depth := 2 // 3 takes 10 s, 4 three minutes
+	switch b := budget(t); {
+	case b >= 5*time.Minute:
 		depth = 4
+	case b > 0:
+		depth = 3
 	}
 	for _, peer := range []int{-1, 1} {
 		for _, name := range slices.Sorted(maps.Keys(alphabets)) {
@@ -1025,7 +1025,7 @@ func TestModelExhaustive(t *testing.T) {
 
 // TestModelRandom runs long random schedules of two to four clones.
 func TestModelRandom(t *testing.T) {
-	n, end := 3000, time.Now().Add(budget(t))
+	n, end := 600, time.Now().Add(budget(t))
 	for _, peer := range []bool{false, true} {
 		t.Run(fmt.Sprintf("peer %v", peer), func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/git-meta/git-meta-go/store"
 )
 
-// realPeer is a clone that runs the Rust program, found in GIT_META_PEER. Its clock is
+// realPeer is a clone that runs the Rust program, found in GIT_META_PEER_BIN. Its clock is
 // that of the machine.
 type realPeer struct {
 	realRepo
@@ -82,7 +82,7 @@ func (p *realPeer) rows() views {
 	defer db.Close()
 	rows, err := db.QueryContext(context.Background(), `SELECT m.target_value, m.value_type, m.value, coalesce(s.value, l.value, '')
 		FROM metadata m LEFT JOIN set_values s ON s.metadata_id = m.rowid LEFT JOIN list_values l ON l.metadata_id = m.rowid
-		WHERE m.target_type = 'path' AND m.is_promised = 0`)
+		WHERE m.target_type = 'path' AND m.is_promised = 0 AND m.key = 'k'`)
 	p.must(err)
 	defer rows.Close()
 	for rows.Next() {
@@ -111,7 +111,7 @@ func (p *realPeer) rows() views {
 func peerBin(t *testing.T) {
 	t.Helper()
 	if peerProgram == "" {
-		t.Skip("GIT_META_PEER does not name the Rust git-meta")
+		t.Skip("GIT_META_PEER_BIN does not name the Rust git-meta")
 	}
 }
 
@@ -150,4 +150,66 @@ func TestSchedulePeer(t *testing.T) {
 		c.run(randomSchedule(r, realOps(), true, 20))
 	}
 	t.Logf("%d schedules, failures %v", c.runs, c.fails)
+}
+
+// TestPeerTombstones: what the Rust program makes of an absence does not count, its rm
+// does.
+func TestPeerTombstones(t *testing.T) {
+	peerBin(t)
+	t.Parallel()
+	s := schedOf(3, "")
+	s.peer = 1
+	c := &caseWorld{newRealWorld(t, t.TempDir(), s, true), t}
+	c.w.after = c.troubles
+	t.Cleanup(c.close)
+	c.run("A.set_x A.set_y A.set_p A.sync B.sync C.sync A.prune A.sync B.sync B.set_y")
+	b := c.w.sites[1].(*realPeer)
+	b.run("set", "path:src/x", "z", "v") // it rebuilds targets whole
+	c.run("B.sync")
+	if _, _, text := c.realWorld.tip(); !strings.Contains(text, "path/src/x/__target__/__tombstones/k/__deleted") {
+		t.Fatalf("the peer made no tombstone of the absence; R has\n%s", text)
+	}
+	withheld := func(key string, why store.Why, reported int) {
+		t.Helper()
+		for _, i := range []int{0, 2} {
+			x := c.clone(i)
+			if x.unclear != reported {
+				t.Errorf("%c reported %d unclear removals, want %d", 'A'+i, x.unclear, reported)
+			}
+			c.must(x.db.View(t.Context(), func(tx *store.Tx) error {
+				w, _, err := tx.Withheld(keyOf(key))
+				if w.Why != why {
+					t.Errorf("%c: %s is withheld as %q, want %q", 'A'+i, key, w.Why, why)
+				}
+				return err
+			}))
+		}
+	}
+	// the tip had lost it before: still an absence
+	c.run("A.sync C.sync")
+	c.rows(0, "p=v0003 x=v0001 x.z=v y=v0004")
+	c.rows(2, "p=v0003 x=v0001 x.z=v y=v0004")
+	withheld("x", store.Pruned, 0)
+
+	// a removal that lost its D line when the peer flattened a merge: not clear
+	c.run("B.rm_p B.serialize A.set_y A.sync B.sync A.sync C.sync")
+	c.rows(0, "p=v0003 x=v0001 x.z=v y=v0005")
+	c.rows(2, "p=v0003 x=v0001 x.z=v y=v0005")
+	withheld("p", store.Unclear, 1)
+	c.run("A.full A.sync C.full C.sync B.sync A.sync C.sync")
+	if _, tree, _ := c.realWorld.tip(); tree["p"].text != "" {
+		t.Errorf("R holds %s: p came back", tree)
+	}
+	c.run("A.set_p A.sync B.sync C.sync") // an edit makes it clear
+	c.rows(2, "p=v0006 x=v0001 x.z=v y=v0005")
+	if got := c.w.sites[1].rows()["p"].text; got != "v0006" {
+		t.Errorf("the peer reads p=%s", got)
+	}
+
+	c.run("B.rm_y B.push A.sync C.sync") // a removal with its D line
+	c.rows(0, "p=v0006 x=v0001 x.z=v")
+	c.rows(2, "p=v0006 x=v0001 x.z=v")
+	if bad := c.fsck(); bad != nil {
+		t.Error(bad)
+	}
 }

@@ -71,7 +71,13 @@ func keyOf(letter string) meta.KeyRef {
 	return meta.KeyRef{Target: meta.Target{Type: meta.Path, Value: "src/" + letter}, Key: "k"}
 }
 
-func letterOf(k meta.KeyRef) string { return strings.TrimPrefix(k.Target.Value, "src/") }
+func letterOf(k meta.KeyRef) string {
+	out := strings.TrimPrefix(k.Target.Value, "src/")
+	if k.Key != "k" {
+		out += "." + k.Key
+	}
+	return out
+}
 
 func (r *realWorld) must(err error) {
 	r.t.Helper()
@@ -103,8 +109,9 @@ func (r *realWorld) initRepo(dir, config string) *gitdb.Repo {
 	}
 	for name, text := range map[string]string{
 		"HEAD": "ref: refs/heads/main\n",
-		"config": fmt.Sprintf("[core]\n\trepositoryformatversion = 0\n\tbare = %v\n[user]\n\tname = T U\n\temail = t@e.x\n%s",
-			config == "", config),
+		// names of their own, or two clones make the same prune commit in one second
+		"config": fmt.Sprintf("[core]\n\trepositoryformatversion = 0\n\tbare = %v\n[user]\n\tname = %s\n\temail = t@e.x\n%s",
+			config == "", filepath.Base(filepath.Dir(dir)), config),
 	} {
 		r.must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
@@ -260,6 +267,8 @@ func (c *realClone) do(s schedStep) (at int64, done bool) {
 			err = c.push()
 		}
 		c.fail(s.op, err)
+	case "crash":
+		c.fail(s.op, c.crash())
 	case "prune":
 		c.fail(s.op, c.prune())
 	case "local-prune":
@@ -362,6 +371,44 @@ func (c *realClone) pushed(local gitdb.Hash) bool {
 	c.must(c.setRef(c.bare, remoteMain, local))
 	c.must(c.setRef(c.repo, trackedMain, local))
 	return true
+}
+
+// crash is a pull that dies after the ref has moved and before the store is told, and the
+// serialize that comes after.
+func (c *realClone) crash() error {
+	if err := c.fetch(); err != nil {
+		return err
+	}
+	if err := c.run(); err != nil || c.refOf(c.repo, trackedMain).IsZero() {
+		return err
+	}
+	before := filepath.Join(c.realWorld.dir, "before.sqlite")
+	if err := c.db.Close(); err != nil {
+		return err
+	}
+	path := filepath.Join(c.dir, ".git", store.FileName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(before, text, 0o666); err != nil {
+		return err
+	}
+	c.open()
+	if _, err := serialize.Materialize(context.Background(), c.e, trackedMain, serialize.MergeOptions{}); err != nil {
+		return err
+	}
+	if err := c.db.Close(); err != nil {
+		return err
+	}
+	for _, end := range []string{"-wal", "-shm"} {
+		os.Remove(path + end)
+	}
+	if err := os.Rename(before, path); err != nil {
+		return err
+	}
+	c.open()
+	return c.run()
 }
 
 // prune drops the oldest key of the published tree, and every older tombstone.
@@ -473,8 +520,13 @@ func (c *realClone) restore(letter string) bool {
 			return err
 		}
 		done = true
-		v := meta.Value{Type: meta.String, String: old.text}
-		return tx.Put(k, v, store.Edit{Time: realStart}, store.PutOptions{NoLog: true})
+		v, at := meta.Value{Type: meta.String, String: old.text}, int64(0)
+		for _, e := range c.w.events {
+			if e.key == letter && e.arg == old.text {
+				at = e.time
+			}
+		}
+		return tx.Put(k, v, store.Edit{Time: at}, store.PutOptions{NoLog: true})
 	})
 	if done {
 		c.fail("restore", c.run())
@@ -693,6 +745,7 @@ func hasEmpty(w *world) bool {
 // beside runs the model too and says where the real clones differ from it.
 func (r *realWorld) beside(s schedule) func(schedStep) *broken {
 	model := modelWorld(s)
+	prunes := s.maximum > 0 || slices.ContainsFunc(s.steps, func(x schedStep) bool { return x.op == "prune" })
 	return func(x schedStep) *broken {
 		if model == nil {
 			return nil
@@ -700,8 +753,8 @@ func (r *realWorld) beside(s schedule) func(schedStep) *broken {
 		if model.run(x); model.bad != nil {
 			r.t.Fatalf("the model itself: %s\n%s", model.bad, s)
 		}
-		if s.maximum > 0 && hasEmpty(model) {
-			model = nil // an empty collection counts as a key there
+		if prunes && hasEmpty(model) {
+			model = nil // an empty collection counts as a key there, with a time of its own
 			return nil
 		}
 		for i, c := range r.w.sites {

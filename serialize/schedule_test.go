@@ -11,7 +11,7 @@ import (
 
 // realOps are the operations that real clones can do.
 func realOps() []string {
-	return slices.DeleteFunc(slices.Clone(randomOps), func(s string) bool { return strings.HasPrefix(s, "sweep") })
+	return append(slices.DeleteFunc(slices.Clone(randomOps), func(s string) bool { return strings.HasPrefix(s, "sweep") }), "crash")
 }
 
 func seed(end time.Time) *rand.Rand {
@@ -24,7 +24,7 @@ func seed(end time.Time) *rand.Rand {
 // TestScheduleRandom runs random schedules on real clones, beside the model.
 func TestScheduleRandom(t *testing.T) {
 	t.Parallel()
-	n, end := 25, time.Now().Add(budget(t))
+	n, end := 20, time.Now().Add(budget(t))
 	if testing.Short() {
 		n = 8
 	}

@@ -207,7 +207,7 @@ func (w *world) run(s schedStep) {
 		tracked := c.tracking()
 		_, done := c.do(s)
 		switch s.op {
-		case "sync", "pull", "push":
+		case "sync", "pull", "push", "crash":
 			w.known[s.clone].join(w.knownAt[before])
 			w.known[s.clone].join(w.knownAt[tracked])
 		case "local-prune", "sweep":
@@ -567,7 +567,7 @@ func randomSchedule(r *rand.Rand, pool []string, peer bool, longest int) schedul
 		x := parseSteps("A." + ops[r.IntN(len(ops))])[0]
 		x.clone = r.IntN(n)
 		not := func(ops ...string) bool { return slices.Contains(ops, x.op) }
-		if peer && not("rm", "sweep", "local-prune", "drop", "pop") || x.clone == s.peer && not("prune", "full", "local-prune", "sweep", "fetch", "restore") {
+		if peer && not("rm", "sweep", "local-prune", "drop", "pop") || x.clone == s.peer && not("prune", "full", "local-prune", "sweep", "fetch", "restore", "crash") {
 			continue
 		}
 		s.steps = append(s.steps, x)

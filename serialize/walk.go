@@ -97,6 +97,12 @@ type leafDiff struct {
 // diffLeaves calls fn for every blob that differs between the trees a and b; equal
 // subtrees are not read.
 func diffLeaves(ctx context.Context, rd *gitdb.Reader, a, b gitdb.Hash, prefix string, base int, fn func(leafDiff) error) error {
+	return diffSome(ctx, rd, a, b, prefix, base, nil, fn)
+}
+
+// diffSome is diffLeaves that leaves out the folders, as they are in a and in b, for
+// which into is false; nil: none.
+func diffSome(ctx context.Context, rd *gitdb.Reader, a, b gitdb.Hash, prefix string, base int, into func(x, y gitdb.TreeEntry) bool, fn func(leafDiff) error) error {
 	if a == b {
 		return nil
 	}
@@ -127,7 +133,10 @@ func diffLeaves(ctx context.Context, rd *gitdb.Reader, a, b gitdb.Hash, prefix s
 			e = x
 		}
 		if e.Mode == modeTree {
-			return diffLeaves(ctx, rd, x.Hash, y.Hash, prefix+e.Name+"/", base, fn)
+			if into != nil && !into(x, y) {
+				return nil
+			}
+			return diffSome(ctx, rd, x.Hash, y.Hash, prefix+e.Name+"/", base, into, fn)
 		}
 		return fn(leafDiff{Leaf{prefix + e.Name, e.Mode, e.Hash, base}, x.Hash, y.Hash})
 	})

@@ -42,7 +42,8 @@
 //
 // One record for each change, in rowid order. operation is set, rm, push, pop, list_rm,
 // set_add or set_rm. value is that of the row; for a string of more than 1024 bytes the
-// git blob id of its text; empty for rm.
+// git blob id of its text; empty for rm. A value that was loaded from history, long after
+// it was published, has its record at a rowid below 1: behind every position.
 //
 //	sync_state(id = 1, last_materialized)
 //
@@ -84,6 +85,9 @@
 // record is still the same one. A cursor is written before the ref moves and counts once
 // the ref is at commit_oid; seq orders the cursors of a ref. Whoever deletes the record
 // at a cursor moves the cursor to the newest record before it in the same transaction.
+// Two refs are no positions in the log: that of a side remote's tracking ref (the commit
+// that was imported), and "index:" and the primary's tracking ref (the commit up to which
+// its history has been indexed; filter_set is the commit at which it was cut off, or empty).
 //
 //	x_withheld(target_type, target_value, key, edit_time, why)
 //	    PRIMARY KEY(target_type, target_value, key) WITHOUT ROWID

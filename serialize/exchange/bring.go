@@ -115,7 +115,7 @@ func (e *Env) read(ctx context.Context, add *Added, depth int, u *undo) error {
 	}
 	e.say(Detail, fmt.Sprintf("tracking ref: %s -> %.12s", r.TrackingRef(), f.new))
 	if depth > 0 && e.isShallow() {
-		e.say(Detail, fmt.Sprintf("the last %d commits; git calls this repository shallow now, until: git fetch --unshallow %s", depth, shellWord(r.Name)))
+		e.say(Detail, fmt.Sprintf("only the last %s; git calls this repository shallow now, until: git meta deepen %s", commits(depth), shellWord(r.Name)))
 	}
 	if local.IsZero() && !r.Side {
 		u.add(func(ctx context.Context) error {

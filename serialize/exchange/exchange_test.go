@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -156,11 +157,16 @@ func testParallel(t *testing.T, n, rounds int) {
 
 func TestFourClonesInParallel(t *testing.T) { testParallel(t, 4, 5) }
 
+// GIT_META_STRESS is how many rounds each clone makes, 2 by default.
 func TestTwentyClonesInParallel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow")
 	}
-	testParallel(t, 20, 2)
+	rounds, err := strconv.Atoi(os.Getenv("GIT_META_STRESS"))
+	if err != nil {
+		rounds = 2
+	}
+	testParallel(t, 20, rounds)
 }
 
 // smartHTTP serves the folder of a bare repository by git http-backend. before may take

@@ -73,3 +73,33 @@ func (a *app) loadPromised(ctx context.Context, k meta.KeyRef) error {
 	}
 	return err
 }
+
+// record returns the value of one key; meta.ErrNotFound, in the words of the user, if
+// there is none.
+func (a *app) record(ctx context.Context, k meta.KeyRef) (store.Record, error) {
+	var rec store.Record
+	promised := false
+	get := func(tx *store.Tx) (err error) {
+		if rec, err = tx.Get(k); errors.Is(err, meta.ErrNotFound) {
+			row, ok, rerr := tx.Row(k)
+			promised, err = ok && row.Promised, errors.Join(err, rerr)
+		}
+		return err
+	}
+	db, err := a.readStore(ctx)
+	if err == nil {
+		err = db.View(ctx, get)
+	}
+	if promised {
+		if err := a.loadPromised(ctx, k); err != nil {
+			return rec, err
+		}
+		if db, err = a.readStore(ctx); err == nil {
+			err = db.View(ctx, get)
+		}
+	}
+	if errors.Is(err, meta.ErrNotFound) {
+		return rec, a.getNothing(ctx, getOptions{key: k.Key, hasKey: true}, k.Target)
+	}
+	return rec, err
+}

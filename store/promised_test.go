@@ -125,6 +125,9 @@ func TestPromisedEmptyLog(t *testing.T) {
 			return err
 		}
 		c, _, err := tx.LatestCursor("r")
+		if err != nil {
+			return err
+		}
 		if c.Log != pos || pos.RowID != 1 {
 			t.Errorf("cursor at %v, log at %v", c.Log, pos)
 		}

@@ -14,11 +14,11 @@ func newHooksCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "hooks <COMMAND>",
 		Long: `Let git call git-meta: with a push of code push metadata too (pre-push), after a
-merge pull it (post-merge) and, with --rewrite, carry the metadata of amended and
-rebased commits over to the new ones (post-rewrite; settings meta.rewrite.amend,
-meta.rewrite.rebase and meta.rewriteMode, else those of notes.rewrite). Hooks
-that are there already stay and still run. A failure is told and stops nothing,
-unless --block is given.
+merge pull it (post-merge) and, with --rewrite, carry the metadata of amended
+and rebased commits over to the new ones (post-rewrite). What is carried follows
+the settings meta.rewrite.amend, meta.rewrite.rebase and meta.rewriteMode, else
+those of notes.rewrite. Hooks that are there already stay and still run. A
+failure is told and stops nothing, unless --block is given.
 
 ` + exitStatus,
 		Example: `  git meta hooks install

@@ -94,7 +94,7 @@ func runRemoteAdd(ctx context.Context, a *app, o exchange.AddOptions, url string
 	if o.URL, err = exchange.ResolveURL(url, exchange.URLContext{Dir: a.dir()}); err != nil {
 		return err
 	}
-	a.bulk = true // what a power cut takes is loaded again
+	a.loadsMuch()
 	added, err := env.Add(ctx, o)
 	if err != nil {
 		return err

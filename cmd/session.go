@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/serialize"
@@ -113,6 +114,13 @@ func (a *app) hasStore(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return err != nil || info.Size() > 0, nil // whatever is wrong is for opening it to say
+}
+
+// loadsMuch prepares for a run that loads a whole tree: what a power cut takes is loaded
+// again, and memory matters more than the last tenth of speed.
+func (a *app) loadsMuch() {
+	a.bulk = true
+	debug.SetGCPercent(50)
 }
 
 func storePath(r *gitdb.Repo) string { return filepath.Join(r.CommonDir, store.FileName) }

@@ -76,7 +76,7 @@ func runSetup(ctx context.Context, a *app) error {
 		}
 		a.confirm("Wrote %s with metadata remote URL.", exchange.ManifestName)
 	}
-	a.bulk = true // what a power cut takes is loaded again
+	a.loadsMuch()
 	added, err := env.Add(ctx, o)
 	if err != nil {
 		if offered { // a failed setup leaves nothing behind

@@ -20,11 +20,12 @@ const loadBatch = 5000
 // loaded is a key with its blobs read.
 type loaded struct {
 	loadKey
-	value meta.Value
-	ok    bool // has a value
-	tombs []meta.Tombstone
-	org   origin
-	quiet bool // what it loads is no change: no log record
+	value  meta.Value
+	ok     bool // has a value
+	tombs  []meta.Tombstone
+	org    origin
+	quiet  bool // what it loads is no change: no log record
+	judged bool // nobody has written since: the row is as it was judged
 }
 
 // carryOut writes a verdict to the store, in batches. It returns the log position that
@@ -60,6 +61,7 @@ func carryOut(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict) (stor
 				return err
 			}
 			for i := range keys {
+				keys[i].judged = !v.overtaken
 				if err := keys[i].write(tx, removed[keys[i].KeyRef]); err != nil {
 					return fmt.Errorf("load %s: %w", keys[i].KeyRef, err)
 				}
@@ -99,6 +101,7 @@ func (v *verdict) catchUp(tx *store.Tx, at store.Position) (store.Position, erro
 	if err != nil || now == at {
 		return at, err
 	}
+	v.overtaken = true
 	changes, err := tx.ChangesSince(at)
 	for _, c := range changes {
 		v.publish[c.KeyRef] = true
@@ -137,12 +140,16 @@ func readBatch(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict, batc
 
 // write puts one key into the store, unless somebody edited it since it was judged.
 func (l *loaded) write(tx *store.Tx, removed bool) error {
-	row, ok, err := tx.Row(l.KeyRef)
-	if err != nil {
-		return err
-	}
-	if now := rowTime(row, ok); now != l.rowTime {
-		return nil
+	ok := l.rowTime >= 0
+	if !l.judged {
+		row, found, err := tx.Row(l.KeyRef)
+		if err != nil {
+			return err
+		}
+		if now := rowTime(row, found); now != l.rowTime {
+			return nil
+		}
+		ok = found
 	}
 	if l.ok {
 		if err := tx.Put(l.KeyRef, l.value, store.Edit{Email: l.org.email, Time: l.org.time}, store.PutOptions{NoLog: l.quiet}); err != nil {

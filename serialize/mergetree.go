@@ -312,7 +312,6 @@ func (m *merger) odd() ([]op, error) {
 // merged is what the published history becomes: up to three commits on the remote tip.
 type merged struct {
 	tip, tree gitdb.Hash
-	delta     Delta // against the tree of the local tip, where there is one
 	lines     []line
 }
 

@@ -15,15 +15,16 @@ import (
 // store was lost or replaced, the peer moved the ref, somebody fetched over it (design
 // §4, "Comparison").
 type verdict struct {
-	at      store.Position         // the log position the store was read at
-	publish map[meta.KeyRef]bool   // the store wins
-	load    []loadKey              // the tip wins
-	remove  []loadKey              // the tip says that it was removed
-	prune   []meta.KeyRef          // the tip lost it to a prune: the row stays, withheld
-	unclear []meta.KeyRef          // the tip lost it to a tombstone that does not count: likewise
-	lost    int                    // keys in publish that the tip lost for no reason
-	odd     map[string]error       // paths of the tip that can't be read
-	origins map[meta.KeyRef]origin // of load and remove
+	at        store.Position         // the log position the store was read at
+	publish   map[meta.KeyRef]bool   // the store wins
+	load      []loadKey              // the tip wins
+	remove    []loadKey              // the tip says that it was removed
+	prune     []meta.KeyRef          // the tip lost it to a prune: the row stays, withheld
+	unclear   []meta.KeyRef          // the tip lost it to a tombstone that does not count: likewise
+	overtaken bool                   // others have written to the store since
+	lost      int                    // keys in publish that the tip lost for no reason
+	odd       map[string]error       // paths of the tip that can't be read
+	origins   map[meta.KeyRef]origin // of load and remove
 }
 
 // loadKey is a key to take over from a tree.
@@ -245,10 +246,16 @@ func (j *judge) whole(cursor bool) error {
 			cand[rec.KeyRef] = true
 		}
 	}
-	for ref, s := range keys {
-		if seen[ref] {
-			continue
+	// in the order of the tables: rows are written far faster than in any other
+	rest := make([]meta.KeyRef, 0, len(keys)-len(seen))
+	for ref := range keys {
+		if !seen[ref] {
+			rest = append(rest, ref)
 		}
+	}
+	slices.SortFunc(rest, meta.KeyRef.Compare)
+	for _, ref := range rest {
+		s := keys[ref]
 		if !j.fil.Sends(ref.Key, meta.MainDestination) {
 			j.v.publish[ref] = true
 			continue

@@ -20,7 +20,6 @@ import (
 // that of the machine.
 type realPeer struct {
 	realRepo
-	known bool // setup is done
 }
 
 func (p *realPeer) ours() bool  { return false }

@@ -27,7 +27,7 @@ type Options struct {
 	// nil, reading such a value is an error that names the key.
 	Blob func(oid string) ([]byte, error)
 	// Bulk is for loads that can be repeated: synchronous NORMAL (a power cut may lose
-	// the last transactions, never damage the file) and a cache of 64 MiB.
+	// the last transactions, never damage the file) and a cache of 16 MiB.
 	Bulk bool
 }
 
@@ -63,10 +63,11 @@ func dsn(path string, params ...string) (string, error) {
 func (o Options) pragmas() []string {
 	cache, sync := "cache_size(-4096)", "synchronous(full)"
 	if o.Bulk {
-		cache, sync = "cache_size(-65536)", "synchronous(normal)"
+		cache, sync = "cache_size(-16384)", "synchronous(normal)"
 	}
 	p := []string{"_pragma=" + cache, "_pragma=" + sync}
-	if runtime.GOOS != "windows" { // a mapped file cannot be truncated or renamed there
+	// a mapped file cannot be truncated or renamed on Windows; a bulk load reads little
+	if runtime.GOOS != "windows" && !o.Bulk {
 		p = append(p, "_pragma=mmap_size(67108864)")
 	}
 	return append(p, "_txlock=immediate")

@@ -34,6 +34,9 @@ const tombstoneKinds = "('list_entry', 'metadata', 'set_member')"
 
 // Tombstones returns the tombstones of a key, of all kinds, ordered by kind and name.
 func (tx *Tx) Tombstones(k meta.KeyRef) ([]meta.Tombstone, error) {
+	if err := tx.knowEmpties(); err != nil || tx.noTombstones {
+		return nil, err
+	}
 	sel, err := tx.tombstoneSelect()
 	if err != nil {
 		return nil, err
@@ -135,7 +138,15 @@ func (tx *Tx) knowEmpties() error {
 	if tx.emptiesKnown {
 		return nil
 	}
-	_, err := tx.c.one(bg, "SELECT NOT EXISTS (SELECT 1 FROM tombstones), NOT EXISTS (SELECT 1 FROM x_withheld)", nil, func(r *rows) {
+	withheld := "NOT EXISTS (SELECT 1 FROM x_withheld)"
+	if !tx.write { // a store that only the peer has used has no tables of ours
+		if ok, err := tx.has("x_withheld"); err != nil {
+			return err
+		} else if !ok {
+			withheld = "1"
+		}
+	}
+	_, err := tx.c.one(bg, "SELECT NOT EXISTS (SELECT 1 FROM tombstones), "+withheld, nil, func(r *rows) {
 		tx.noTombstones, tx.noWithheld, tx.emptiesKnown = r.num(0) != 0, r.num(1) != 0, true
 	})
 	return err

@@ -36,11 +36,7 @@ const withheldSelect = "SELECT target_type, target_value, key, edit_time, why FR
 
 // Withheld returns the key's entry.
 func (tx *Tx) Withheld(k meta.KeyRef) (w Withheld, ok bool, err error) {
-	if tx.write {
-		if err := tx.knowEmpties(); err != nil || tx.noWithheld {
-			return w, false, err
-		}
-	} else if ok, err := tx.has("x_withheld"); !ok || err != nil {
+	if err := tx.knowEmpties(); err != nil || tx.noWithheld {
 		return w, false, err
 	}
 	ok, err = tx.c.one(bg, withheldSelect+" WHERE target_type = ? AND target_value = ? AND key = ?", keyArgs(k), func(r *rows) { w = r.withheld() })

@@ -75,7 +75,6 @@ func runListPop(ctx context.Context, a *app, target, key, value string) error {
 
 type listRmOptions struct {
 	target, key string
-	index       string // "" shows the entries
 	json        bool
 }
 

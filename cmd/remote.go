@@ -228,8 +228,8 @@ func runRemoteRemove(ctx context.Context, a *app, name string) error {
 
 // The styles of what an exchange says.
 const (
-	styleStep = ui.Hint
-	styleDone = ui.Style("\x1b[1m\x1b[32m")
+	styleStep = ui.Style("\x1b[1;36m")
+	styleDone = ui.Style("\x1b[1;32m")
 )
 
 // exchange returns what the commands about remotes work with. The store is not opened.

@@ -47,8 +47,10 @@ type judge struct {
 
 // reconcile compares the store with the tree of tip, which ref is at.
 func reconcile(ctx context.Context, env *Env, rd *gitdb.Reader, tx *store.Tx, ref string, tip gitdb.Hash, fil *meta.Filter, filterSet string) (*verdict, error) {
-	j := &judge{ctx: ctx, env: env, rd: rd, tx: tx, tip: tip, fil: fil,
-		v: &verdict{publish: map[meta.KeyRef]bool{}, odd: map[string]error{}}}
+	j := &judge{
+		ctx: ctx, env: env, rd: rd, tx: tx, tip: tip, fil: fil,
+		v: &verdict{publish: map[meta.KeyRef]bool{}, odd: map[string]error{}},
+	}
 	var err error
 	if j.v.at, err = tx.LogPosition(); err != nil {
 		return nil, err

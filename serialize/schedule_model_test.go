@@ -137,8 +137,10 @@ type mRemote struct {
 
 func (r *mRemote) commit(parents []*mCommit, tree mTree, ktime map[string]int64, dlines map[string]bool, pruned bool, date int64, swept map[string]bool) *mCommit {
 	r.commits++
-	c := &mCommit{id: r.commits, parents: parents, tree: tree, ktime: ktime, dlines: dlines, pruned: pruned, date: date,
-		line: map[int]*mCommit{}, removals: map[string]mRemoval{}, last: map[string]mVersion{}}
+	c := &mCommit{
+		id: r.commits, parents: parents, tree: tree, ktime: ktime, dlines: dlines, pruned: pruned, date: date,
+		line: map[int]*mCommit{}, removals: map[string]mRemoval{}, last: map[string]mVersion{},
+	}
 	c.line[c.id] = c
 	for _, p := range parents {
 		maps.Copy(c.line, p.line)

@@ -165,6 +165,11 @@ func (m *merger) run(localRef string, res *MergeResult, o MergeOptions) error {
 		return err
 	}
 	defer w.Abort()
+	defer func() {
+		if m.early != nil {
+			m.early.Abort()
+		}
+	}()
 	var out *merged
 	var at store.Position
 	var cur store.Cursor
@@ -193,6 +198,9 @@ func (m *merger) run(localRef string, res *MergeResult, o MergeOptions) error {
 			return nil
 		}
 		if err := m.settle(); err != nil {
+			return err
+		}
+		if err := m.keepLosers(); err != nil {
 			return err
 		}
 		if out, err = m.write(w); err != nil {
@@ -254,6 +262,11 @@ func (m *merger) run(localRef string, res *MergeResult, o MergeOptions) error {
 		return err
 	}
 	res.Commit = out.tip.String()
+	if m.early != nil {
+		if err := m.early.Release(); err != nil {
+			return err
+		}
+	}
 	if err := w.Release(); err != nil || o.Pruner == nil || checked {
 		return err
 	}

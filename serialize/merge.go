@@ -24,6 +24,7 @@ type merger struct {
 	mine, theirs        *pastLine
 	fil                 *meta.Filter
 	keys                []*mergedKey
+	early               *gitdb.Writer // of the values that lost, nil: none did
 }
 
 // mergedKey is the decision on one key with what it was made from.

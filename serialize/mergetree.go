@@ -309,7 +309,52 @@ func (m *merger) odd() ([]op, error) {
 	return ops, nil
 }
 
-// merged is what the published history becomes: up to three commits on the remote tip.
+// keepLosers publishes, before the merge, the values that lost to a later edit on the
+// remote: its own losers are in its history already, these would be in nobody's (design
+// §8: the loser stays in history). The merge then goes on from there.
+func (m *merger) keepLosers() error {
+	var losers []*mergedKey
+	for _, d := range m.keys {
+		if o := &d.out; o.Resolution == "remote" && o.Loser != nil && o.Result != nil && o.Shown && d.in.Local.Shown && d.in.Remote.Shown {
+			losers = append(losers, d)
+		}
+	}
+	if len(losers) == 0 {
+		return nil
+	}
+	w, err := m.env.Repo.NewWriter(m.ctx)
+	if err != nil {
+		return err
+	}
+	m.early = w
+	b := newBuilder(m.ctx, m.rd, w, m.remoteTree)
+	b.fresh = false
+	for _, d := range losers {
+		if err := b.addState(d, d.l, d.out.Loser.Time); err != nil {
+			return err
+		}
+	}
+	tree, err := b.finish()
+	if err != nil {
+		return err
+	}
+	lines, times := b.changed(false)
+	data, err := m.env.serializeCommit(m.ctx, tree, m.remote, lines, times)
+	if err != nil {
+		return err
+	}
+	m.remote, m.remoteTree = gitdb.HashObject(commitObject, data), tree
+	if err := w.Put(commitObject, m.remote, data); err != nil {
+		return err
+	}
+	for _, d := range losers {
+		d.r = d.l
+	}
+	return w.Finish(m.ctx)
+}
+
+// merged is what the published history becomes: up to four commits on the remote tip,
+// one with the local values that lost, the merge, a prune, a retention.
 type merged struct {
 	tip, tree gitdb.Hash
 	lines     []line

@@ -36,6 +36,9 @@ failure is told and stops nothing, unless --block is given.
 	var o hooks.Options
 	install := &cobra.Command{
 		Use: "install [options]", Short: "Add git-meta to the hooks",
+		Long: "Add git-meta to pre-push and post-merge, beside what is there. It can be\nrepeated.\n\n" + exitStatus,
+		Example: `  git meta hooks install
+  git meta hooks install --rewrite --block`,
 		Args: takes(0),
 		RunE: func(c *cobra.Command, _ []string) error { return runHooksInstall(c.Context(), a, o) },
 	}
@@ -44,12 +47,18 @@ failure is told and stops nothing, unless --block is given.
 	var asJSON bool
 	status := &cobra.Command{
 		Use: "status [options]", Short: "Tell what the hooks are",
+		Long: "Tell which hooks git-meta stands in, and whether git runs them.\n\n" + exitStatus,
+		Example: `  git meta hooks status
+  git meta hooks status --json`,
 		Args: takes(0),
 		RunE: func(c *cobra.Command, _ []string) error { return runHooksStatus(c.Context(), a, asJSON) },
 	}
 	status.Flags().BoolVar(&asJSON, "json", false, "print the state as JSON")
 	uninstall := &cobra.Command{
 		Use: "uninstall", Short: "Take git-meta out of the hooks",
+		Long: "Take git-meta out of the hooks again; what others put there stays.\n\n" + exitStatus,
+		Example: `  git meta hooks uninstall
+  git meta -C ../other hooks uninstall`,
 		Args: takes(0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, err := a.repo(c.Context())
@@ -65,7 +74,10 @@ failure is told and stops nothing, unless --block is given.
 		},
 	}
 	run := &cobra.Command{
-		Use: "run <HOOK> [<ARG>]...", Hidden: true, Short: "What a hook calls",
+		Use: "run <HOOK> [<ARG>]...", Hidden: true, Short: "Do what a hook is there for",
+		Long: "Do what a hook is there for. Git calls this through the hooks themselves.\n\n" + exitStatus,
+		Example: `  git meta hooks run post-merge 0
+  git meta hooks run pre-push origin`,
 		Args: cobra.MinimumNArgs(1), DisableFlagParsing: true,
 		RunE: func(c *cobra.Command, args []string) error { return runHook(c.Context(), a, args[0], args[1:]) },
 	}

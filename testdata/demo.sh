@@ -41,7 +41,7 @@ unset GIT_NAMESPACE GIT_AUTHOR_DATE GIT_COMMITTER_DATE
 git rev-parse HEAD >/dev/null 2>&1 || export GOFLAGS="${GOFLAGS:-} -buildvcs=false"
 
 say "Build and install"
-run 'go install ./cmd/git-meta'
+run 'CGO_ENABLED=0 go install ./cmd/git-meta'
 bin=$(go env GOBIN)
 [ -n "$bin" ] || bin=$(go env GOPATH | sed 's/[:;].*//')/bin
 [ -x "$bin/git-meta" ] || [ -x "$bin/git-meta.exe" ] || die "go install put nothing into $bin"

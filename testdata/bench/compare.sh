@@ -39,7 +39,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 temp=$(mktemp -d ${dir:+"$dir/git-meta-bench.XXXXXX"})
 trap 'rm -rf "$temp"' EXIT
 unset GIT_DIR GIT_WORK_TREE
-(cd "$here/../.." && go build -o "$temp/ours" ./cmd/git-meta && go build -o "$temp/makestore" ./testdata/bench/makestore)
+(cd "$here/../.." && CGO_ENABLED=0 go build -o "$temp/ours" ./cmd/git-meta && go build -o "$temp/makestore" ./testdata/bench/makestore)
 ours=$temp/ours
 export HOME=$temp
 unset XDG_CONFIG_HOME ${!GIT_CONFIG*} ${!GIT_AUTHOR*} ${!GIT_COMMITTER*}

@@ -67,7 +67,8 @@ func runClear(ctx context.Context, a *app, o clearOptions) error {
 		return err
 	}
 	if len(keys) == 0 {
-		return meta.NotFound(fmt.Sprintf("key %q", o.pattern), "no such key or namespace"+onTarget(o.target), "")
+		return meta.NotFound(fmt.Sprintf("key %q", o.pattern), "no such key or namespace"+onTarget(o.target),
+			"git meta get TARGET lists the keys of a target")
 	}
 	if o.json {
 		a.Out.Println(ui.JSON((&ui.Object{}).Add("dry_run", o.dryRun).Add("cleared", len(keys)).Add("keys", keyList(keys))))

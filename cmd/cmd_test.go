@@ -90,7 +90,7 @@ func TestTimestamp(t *testing.T) {
 		{in: "1104537599999", want: 1104537599999, warn: true},
 		{in: "0", want: 1, warn: true}, // 0 is the store's word for now
 		{in: "1.5", err: "not a whole number"},
-		{in: "99999999999999999999", err: "not a whole number"},
+		{in: "99999999999999999999", err: "too large"},
 	} {
 		a, errOut := testApp()
 		got, err := a.timestamp(tc.in)

@@ -88,7 +88,7 @@ func (o configOptions) dispatch(c *cobra.Command, a *app, args []string) error {
 	if verb == "list" {
 		return runConfigList(ctx, a, o)
 	}
-	k, err := configKey(args)
+	k, err := configKey(verb, args)
 	if err != nil {
 		return err
 	}
@@ -102,20 +102,27 @@ func (o configOptions) dispatch(c *cobra.Command, a *app, args []string) error {
 }
 
 // configKey checks that the key is one that config works on.
-func configKey(args []string) (meta.KeyRef, error) {
+func configKey(verb string, args []string) (meta.KeyRef, error) {
 	key := args[0]
 	k := meta.KeyRef{Target: meta.ProjectTarget, Key: key}
 	if strings.HasPrefix(key, "meta:") {
 		return k, meta.CheckKey(key)
 	}
-	verb := "get project " + shellWord(key)
-	if len(args) == 2 {
-		verb = "set project " + shellWord(key) + " " + shellWord(args[1])
+	do := "get"
+	if verb == "unset" {
+		do = "rm"
 	}
-	return k, meta.Invalid(fmt.Sprintf("key %q", key), "settings start with meta:", "for any other key: git meta "+verb)
+	word := do + " project " + shellWord(key)
+	if len(args) == 2 {
+		word = "set project " + shellWord(key) + " " + shellWord(args[1])
+	}
+	return k, meta.Invalid(fmt.Sprintf("key %q", key), "settings start with meta:", "for any other key: git meta "+word)
 }
 
 func runConfigSet(ctx context.Context, a *app, o configOptions, k meta.KeyRef, value string) error {
+	if err := checkAlone(k, value); err != nil {
+		return err
+	}
 	err := a.edit(ctx, 0, func(tx *store.Tx, e store.Edit) error {
 		if err := a.checkSetting(tx, k, value); err != nil {
 			return err

@@ -371,6 +371,9 @@ func (w *wizard) line() (string, error) {
 		text := strings.TrimSpace(ans.text)
 		if ans.err != nil && (text == "" || !errors.Is(ans.err, io.EOF)) {
 			w.Errf("")
+			if errors.Is(ans.err, io.EOF) {
+				ans.err = errors.New("the input ended")
+			}
 			return "", failf("", "config:prune: nothing saved: %w", ans.err)
 		}
 		return text, nil

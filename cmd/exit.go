@@ -60,7 +60,7 @@ func (a *app) exit(ctx context.Context, err error) int {
 	}
 	text, hint := err.Error(), hintOf(err)
 	if ctx.Err() != nil {
-		code, text, hint = exitInterrupted, "interrupted", ""
+		code, text, hint = exitInterrupted, "interrupted", "nothing is half done; run the command again"
 	}
 	a.printError(code, text, hint)
 	return code
@@ -101,6 +101,10 @@ func hintOf(err error) string {
 		return e.Hint
 	}
 	switch {
+	case errors.Is(err, gitdb.ErrNotCommit):
+		return "name a commit; git cat-file -t REV tells what a revision is"
+	case errors.Is(err, gitdb.ErrUnknownRevision), errors.Is(err, gitdb.ErrNoCommits):
+		return "git log --all --oneline lists the commits that are here"
 	case errors.Is(err, gitdb.ErrNoRepository):
 		return "git init, or change to a directory inside a repository"
 	case errors.Is(err, meta.ErrConflict):

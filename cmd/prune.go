@@ -38,7 +38,7 @@ like 2025-01-31 (UTC); without it meta:prune:since is used.
 		RunE: func(c *cobra.Command, _ []string) error { return runPrune(c.Context(), a, o) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.since, "since", "", "drop keys not modified since `WHEN`")
+	f.Var((*givenText)(&o.since), "since", "drop keys not modified since `WHEN`")
 	f.BoolVarP(&o.dryRun, "dry-run", "n", false, "show what would go, write nothing")
 	f.BoolVar(&o.force, "force", false, "accept a window that drops everything")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "name each key")
@@ -198,7 +198,7 @@ anything. Keys whose value is not published yet are kept and listed, unless
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.since, "since", "", "delete keys not modified since `WHEN`")
+	f.Var((*givenText)(&o.since), "since", "delete keys not modified since `WHEN`")
 	f.BoolVar(&o.skipDate, "skip-date", false, "delete all keys but project metadata; needs --force")
 	f.BoolVarP(&o.dryRun, "dry-run", "n", false, "show what would go, write nothing")
 	f.BoolVar(&o.force, "force", false, "delete unpublished values too, and accept a window that drops everything")

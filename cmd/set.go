@@ -75,6 +75,9 @@ func runSet(ctx context.Context, a *app, o setOptions) error {
 			return err
 		}
 	}
+	if err := checkAlone(k, o.value); err != nil {
+		return err
+	}
 	err = a.edit(ctx, ms, func(tx *store.Tx, e store.Edit) error {
 		if err := a.checkSetting(tx, k, o.value); err != nil {
 			return err
@@ -108,7 +111,8 @@ func (a *app) readValue(name string) (string, error) {
 		if errors.As(err, &pe) {
 			err = pe.Err
 		}
-		return "", failf("", "value file %q: %w", name, err)
+		hint := "name a file that can be read, or - for standard input; the path is relative to the current directory"
+		return "", failf(hint, "value file %q: %w", name, err)
 	}
 	if !utf8.Valid(data) {
 		return "", meta.Invalid(fmt.Sprintf("value file %q", name), "not valid UTF-8",

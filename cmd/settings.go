@@ -49,6 +49,16 @@ func (a *app) checkSetting(tx *store.Tx, k meta.KeyRef, value string) error {
 	return nil
 }
 
+// checkAlone refuses what checkSetting refuses whatever the other settings are: before a
+// store is opened, or made.
+func checkAlone(k meta.KeyRef, value string) error {
+	if !isSetting(k) || isFilterKey(k) {
+		return nil
+	}
+	_, err := prune.CheckConfig(k.Key, value, nil)
+	return err
+}
+
 // checkItem refuses an entry or a member that makes no sense in the setting k.
 func checkItem(k meta.KeyRef, typ meta.ValueType, item string) error {
 	name := fmt.Sprintf("key %q", k.Key)

@@ -131,11 +131,12 @@ func (a *app) noManifest(ctx context.Context, where, file string) error {
 		url = origin
 	}
 	add := "git meta remote add " + shellWord(url) + " --init"
-	hint := add
+	hint, also := add, ""
 	if text, err := exchange.FormatManifest(url); err == nil && file != "" {
 		hint = "printf '%s\\n' " + shellWord(string(text[:len(text)-1])) + " >" + shellWord(file) + " && git meta setup"
+		also = "; for this clone alone: " + add
 	}
-	return meta.NotFound("setup", "no .git-meta file found at "+where+"; for this clone alone: "+add, hint)
+	return meta.NotFound("setup", "no .git-meta file found at "+where+also, hint)
 }
 
 // originURL returns the URL of origin as it may stand in a shared file, "" if there is

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 )
 
 func timestampFlag(f *pflag.FlagSet, p *string) {
-	f.StringVar(p, "timestamp", "", "date the edit `MS` milliseconds after 1970-01-01 UTC, for imports")
+	f.Var((*givenText)(p), "timestamp", "date the edit `MS` milliseconds after 1970-01-01 UTC, for imports")
 }
 
 // timestamp reads the value of --timestamp; 0 means now.
@@ -22,6 +23,8 @@ func (a *app) timestamp(s string) (int64, error) {
 	ms, err := strconv.ParseInt(s, 10, 64)
 	bad := func(why string) error { return meta.Invalid("timestamp "+strconv.Quote(s), why, hint) }
 	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, usageErrorf(hint, "timestamp %q: too large", s)
 	case err != nil:
 		return 0, usageErrorf(hint, "timestamp %q: not a whole number", s)
 	case ms < 0:

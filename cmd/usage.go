@@ -148,3 +148,18 @@ func editDistance(a, b string) int {
 	}
 	return prev[len(t)]
 }
+
+// givenText is the text of an option that, when it is given, must not be empty: an empty
+// variable in a script must not act like the option left out.
+type givenText string
+
+func (t *givenText) String() string { return string(*t) }
+func (t *givenText) Type() string   { return "string" }
+
+func (t *givenText) Set(s string) error {
+	if s == "" {
+		return errors.New("empty")
+	}
+	*t = givenText(s)
+	return nil
+}

@@ -76,7 +76,7 @@ func checkText(what, s string) error {
 		return Invalid(fmt.Sprintf("%s %q", what, s), "not valid UTF-8", "")
 	}
 	if strings.ContainsFunc(s, IsControl) {
-		return Invalid(fmt.Sprintf("%s %q", what, s), "holds a control character", "")
+		return Invalid(fmt.Sprintf("%s %q", what, s), "holds a control character", "names are printable text on one line")
 	}
 	return nil
 }

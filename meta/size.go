@@ -46,7 +46,7 @@ func ParseCount(s string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(t, 10, 64)
 	if err != nil {
-		return 0, Invalid(fmt.Sprintf("number %q", s), "too large", "")
+		return 0, Invalid(fmt.Sprintf("number %q", s), "too large", "use digits only, like 10000")
 	}
 	return n, nil
 }

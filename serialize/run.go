@@ -103,6 +103,8 @@ type run struct {
 	rd  *gitdb.Reader
 	w   *gitdb.Writer
 	fil *meta.Filter
+	// noSet are the keys of filter rules that hold something else.
+	noSet []error
 	// short says whether 1- and 2-byte targets may be published; filterSet identifies
 	// everything that decides where keys go.
 	short     bool
@@ -196,6 +198,9 @@ func (r *run) prepare(ctx context.Context) error {
 			}
 		}
 		v, err = reconcile(ctx, env, r.rd, tx, mainRef, tip, r.fil, r.filterSet)
+		if errors.Is(err, gitdb.ErrNotCommit) {
+			err = &meta.Error{Op: fmt.Sprintf("ref %q", mainRef), Err: err, Hint: "remove it: git update-ref -d " + mainRef}
+		}
 		return err
 	})
 	if err != nil {
@@ -218,6 +223,9 @@ func (r *run) prepare(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	for _, err := range r.noSet {
+		env.Warnf("%v; to start again: %s", err, meta.HintOf(err))
 	}
 	for _, p := range r.fil.Problems {
 		env.Warnf("%v; what its pattern covers is not published", p)
@@ -245,6 +253,9 @@ func (r *run) prepare(ctx context.Context) error {
 func (r *run) destinations(tx *store.Tx) ([]string, error) {
 	texts, err := tx.FilterTexts()
 	if err != nil {
+		return nil, err
+	}
+	if r.noSet, err = tx.FilterProblems(); err != nil {
 		return nil, err
 	}
 	r.fil = meta.NewFilter(texts)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,11 @@ func Discover(ctx context.Context, dir string) (*Repo, error) {
 	}
 	real, err := realPath(dir)
 	if err != nil {
-		return nil, &Error{Op: "open repository", Path: dir, Err: err}
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err // the path is named already
+		}
+		return nil, &Error{Op: "open repository", Path: dir, Hint: "run it in a directory that exists, or name one: git meta -C DIR", Err: err}
 	}
 	r, err := discoverPlain(real)
 	if errors.Is(err, errAskGit) {

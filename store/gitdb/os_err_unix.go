@@ -16,3 +16,5 @@ func isDirErr(err error) bool { return errors.Is(err, syscall.EISDIR) }
 func isReadOnly(err error) bool {
 	return errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)
 }
+
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

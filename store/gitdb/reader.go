@@ -297,7 +297,11 @@ func readTyped(ctx context.Context, o Objects, id Hash, want ObjectType) ([]byte
 		return nil, err
 	}
 	if t != want {
-		return nil, &ObjectError{ID: id, Err: errors.New("is a " + t.String() + ", not a " + want.String())}
+		err := errors.New("is a " + t.String() + ", not a " + want.String())
+		if want == CommitObject {
+			err = wrapped{ErrNotCommit, err}
+		}
+		return nil, &ObjectError{ID: id, Err: err}
 	}
 	return data, nil
 }

@@ -162,6 +162,9 @@ func (w *Writer) explain(err error) error {
 		return err
 	}
 	e := &Error{Op: "write objects", Path: w.repo.ObjectDir, Err: err}
+	if isFull(err) {
+		e.Hint = "free some space and run the command again; nothing was published"
+	}
 	if isReadOnly(err) {
 		e.Err = wrapped{ErrReadOnly, fmt.Errorf("%w: %w", ErrReadOnly, err)}
 	}

@@ -160,11 +160,15 @@ func (a *app) printDefault(o getOptions, t meta.Target) {
 func (a *app) unloadedHint(ctx context.Context) string {
 	if a.db != nil {
 		var rows int64
+		var known []string // refs whose tree this store has seen: rows were taken out since
 		err := a.db.View(ctx, func(tx *store.Tx) (err error) {
-			rows, _, err = tx.Counts()
+			if rows, _, err = tx.Counts(); err != nil {
+				return err
+			}
+			known, err = tx.CursorRefs()
 			return err
 		})
-		if err != nil || rows > 0 {
+		if err != nil || rows > 0 || len(known) > 0 {
 			return ""
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
+	"github.com/git-meta/git-meta-go/cmd/internal/ui"
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/serialize"
 	"github.com/git-meta/git-meta-go/store"
@@ -158,7 +159,7 @@ func (a *app) adopt(ctx context.Context, db *store.DB, own string) error {
 			return err
 		}
 	}
-	a.note("merged %d keys of this worktree's own store into the shared one; the old file is %s", keys, kept)
+	a.note("merged %s of this worktree's own store into the shared one; the old file is %s", ui.Plural(keys, "key", "keys"), kept)
 	return nil
 }
 

@@ -88,6 +88,7 @@ func (a *app) syncReport() exchange.SyncReport {
 			} else {
 				a.confirm("Pulled metadata from %s", name(p.Remote))
 			}
+			_ = a.Out.Flush() // before the push says what it does
 		},
 		Pushed: func(p *exchange.Pushed) {
 			a.reportPush(p)

@@ -69,6 +69,8 @@ func KeyPublishable(key string) error {
 	return nil
 }
 
+const oneLineHint = "names are printable text on one line"
+
 // checkText refuses what must not stand in any name: bytes that are not UTF-8 and
 // control characters.
 func checkText(what, s string) error {
@@ -76,7 +78,7 @@ func checkText(what, s string) error {
 		return Invalid(fmt.Sprintf("%s %q", what, s), "not valid UTF-8", "")
 	}
 	if strings.ContainsFunc(s, IsControl) {
-		return Invalid(fmt.Sprintf("%s %q", what, s), "holds a control character", "names are printable text on one line")
+		return Invalid(fmt.Sprintf("%s %q", what, s), "holds a control character", oneLineHint)
 	}
 	return nil
 }

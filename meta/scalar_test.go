@@ -40,7 +40,7 @@ func TestParseCount(t *testing.T) {
 		refused(t, err, `number "`+in+`": not a whole number`, "use digits only, like 10000")
 	}
 	_, err := ParseCount("9223372036854775808")
-	refused(t, err, `number "9223372036854775808": too large`, "")
+	refused(t, err, `number "9223372036854775808": too large`, "use digits only, like 10000")
 }
 
 func TestParseWindow(t *testing.T) {

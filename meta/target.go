@@ -79,7 +79,7 @@ func ParseTarget(s string) (Target, error) {
 		return t, nil
 	}
 	if why := t.unpublishable(); why != "" {
-		return Target{}, Invalid(op, why, "take another name, as in "+string(t.Type)+":main")
+		return Target{}, Invalid(op, why, "take another name: git trees cannot hold this one")
 	}
 	return t, nil
 }

@@ -212,8 +212,12 @@ func (r Rules) worthwhile(env *serialize.Env, inv *inventory, p *plan) bool {
 		due = true
 		if project+r.MinKeys >= r.MaxKeys {
 			due = droppable > r.MaxKeys
-			env.Warnf("%s %d leaves no room above %s %d beside %d project keys, which are never pruned; the maximum is compared with the other keys alone",
-				KeyMaxKeys, r.MaxKeys, KeyMinKeys, r.MinKeys, project)
+			beside := "the project key, which is"
+			if project > 1 {
+				beside = fmt.Sprintf("%d project keys, which are", project)
+			}
+			env.Warnf("%s %d leaves no room above %s %d beside %s never pruned; the maximum is compared with the other keys alone",
+				KeyMaxKeys, r.MaxKeys, KeyMinKeys, r.MinKeys, beside)
 		}
 	}
 	if r.MaxSize > 0 && inv.total.Bytes > r.MaxSize {

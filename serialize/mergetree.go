@@ -33,6 +33,8 @@ func (m *merger) settle() error {
 		switch {
 		case v != nil && d.out.Shown:
 			d.first, d.final = value, value
+		case v != nil && d.mine == nil: // nothing here to publish: only the row stays
+			d.first, d.final = d.r, d.r
 		case v != nil && (theirs.Shown || theirs.Last == nil || !sameVersion(v, theirs.Last)):
 			d.first, d.final = value, without
 		case v == nil && theirs.Shown && !removedHere && !d.out.Unload: // swept here
@@ -309,13 +311,18 @@ func (m *merger) odd() ([]op, error) {
 	return ops, nil
 }
 
-// keepLosers publishes, before the merge, the values that lost to a later edit on the
-// remote: its own losers are in its history already, these would be in nobody's (design
-// §8: the loser stays in history). The merge then goes on from there.
+// keepLosers publishes, before the merge, the values that lost to a later edit or removal
+// on the remote: its own losers are in its history already, these would be in nobody's
+// (design §8: the loser stays in history). The merge then goes on from there.
 func (m *merger) keepLosers() error {
 	var losers []*mergedKey
 	for _, d := range m.keys {
-		if o := &d.out; o.Resolution == "remote" && o.Loser != nil && o.Result != nil && o.Shown && d.in.Local.Shown && d.in.Remote.Shown {
+		o := &d.out
+		if o.Resolution != "remote" || o.Loser == nil || !d.in.Local.Shown {
+			continue
+		}
+		removed := o.Result == nil && d.r != nil && d.r.tomb != zero && d.first != nil && d.first.tomb == d.r.tomb
+		if removed || o.Result != nil && o.Shown && d.in.Remote.Shown {
 			losers = append(losers, d)
 		}
 	}

@@ -325,7 +325,11 @@ func (r *run) one(ctx context.Context, tx *store.Tx, s *source) error {
 		if err := r.w.Put(commitObject, out.commit, data); err != nil {
 			return err
 		}
-		r.env.logf("building %s (%d changes)", out.ref, len(out.lines))
+		what := "changes"
+		if len(out.lines) == 1 {
+			what = "change"
+		}
+		r.env.logf("building %s (%d %s)", out.ref, len(out.lines), what)
 	} else {
 		out.newTree = out.tree
 	}

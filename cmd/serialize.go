@@ -128,6 +128,9 @@ func (a *app) printSerialized(o serializeOptions, res *serialize.Result, warning
 			refs = append(refs, (&ui.Object{}).Add("ref", r.Ref).Add("commit", orNull(r.Commit)).Add("changes", r.Changes))
 		}
 		var auto any
+		if res.WouldPrune {
+			auto = (&ui.Object{}).Add("commit", nil).Add("keys_dropped", nil).Add("keys_retained", nil)
+		}
 		if p := res.AutoPrune; p != nil {
 			auto = (&ui.Object{}).Add("commit", orNull(p.Commit)).
 				Add("keys_dropped", p.KeysDropped).Add("keys_retained", p.KeysRetained)
@@ -148,6 +151,9 @@ func (a *app) printSerialized(o serializeOptions, res *serialize.Result, warning
 		} else {
 			a.Out.Printf("serialized to %s\n", r.Ref)
 		}
+	}
+	if res.WouldPrune {
+		a.Out.Println("would be auto-pruned: the tree passes a maximum")
 	}
 	if p := res.AutoPrune; p != nil {
 		a.Out.Printf("%sauto-pruned %d entries\n", would, p.KeysDropped)

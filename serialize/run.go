@@ -62,6 +62,9 @@ type Result struct {
 	Refs      []RefResult
 	AutoPrune *Pruned
 	Loaded    int // keys loaded from a tip that this store had not seen
+	// WouldPrune: in a dry run, the new tree passes a maximum and would be cut back. What
+	// would go is known only once the tree is there.
+	WouldPrune bool
 }
 
 // moveFor is how long a run tries again while other processes keep moving the ref.
@@ -346,6 +349,7 @@ func (r *run) one(ctx context.Context, tx *store.Tx, s *source) error {
 		return err
 	}
 	out.checked, out.stats = known && !exceeded, stats
+	r.res.WouldPrune = r.o.DryRun && exceeded
 	return nil
 }
 

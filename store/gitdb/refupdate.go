@@ -55,6 +55,13 @@ func (r *Repo) changeRef(ctx context.Context, name, line string, new, old Hash, 
 	if !ValidRefName(name) {
 		return &Error{Op: "update ref", Path: name, Err: ErrRefName}
 	}
+	if real, _, err := r.resolveRef(ctx, name); real != "" && real != name && !errors.Is(err, ErrBrokenRef) {
+		// git would move the ref it points to, which is not ours
+		return &Error{
+			Op: "update ref", Path: name, Err: fmt.Errorf("it is a symbolic ref to %s", real),
+			Hint: "git symbolic-ref --delete " + shellQuote(name),
+		}
+	}
 	args := []string{"update-ref"}
 	if m := strings.Join(strings.Fields(reason), " "); m != "" {
 		args = append(args, "-m", m)

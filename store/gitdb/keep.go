@@ -14,30 +14,40 @@ import (
 // "git-meta <process id> <host>".
 const keepMark = "git-meta "
 
-// staleKeep is the age from which a .keep file may be a leftover.
-const staleKeep = time.Hour
+// The ages from which a .keep file may be a leftover: of a process of this host that is
+// gone, and of one that cannot be asked.
+const (
+	staleHere  = time.Minute
+	staleThere = time.Hour
+)
 
-// createKeep makes a .keep file. If there is one already, it belongs to
-// somebody else, who keeps the same pack: "" is returned, nothing to remove.
+// createKeep makes a .keep file, with its contents from the start: an empty one could not
+// be told from somebody else's. If there is one already, it belongs to somebody else, who
+// keeps the same pack: "" is returned, nothing to remove.
 func createKeep(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if errors.Is(err, os.ErrExist) {
-		return "", nil
-	}
+	f, err := createTemp(filepath.Dir(path), "tmp_keep_")
 	if err != nil {
 		return "", err
 	}
+	tmp := f.Name()
+	defer os.Remove(tmp)
 	host, _ := os.Hostname()
 	_, err = fmt.Fprintf(f, "%s%d %s\n", keepMark, os.Getpid(), host)
 	if err = errors.Join(err, f.Close()); err != nil {
-		os.Remove(path)
 		return "", err
 	}
-	return path, nil
+	err = os.Link(tmp, path)
+	if err == nil {
+		return path, nil
+	}
+	if _, serr := os.Lstat(path); serr == nil {
+		return "", nil
+	}
+	// no hard links here
+	return path, os.Rename(tmp, path)
 }
 
-// removeStaleKeeps removes .keep files that a process of ours left behind:
-// older than an hour, and the process gone, if it ran on this host.
+// removeStaleKeeps removes .keep files that a process of ours left behind.
 func removeStaleKeeps(dir string) {
 	names, _ := os.ReadDir(dir)
 	for _, e := range names {
@@ -46,7 +56,7 @@ func removeStaleKeeps(dir string) {
 		}
 		p := filepath.Join(dir, e.Name())
 		fi, err := os.Lstat(p)
-		if err != nil || !fi.Mode().IsRegular() || fi.Size() > 512 || time.Since(fi.ModTime()) < staleKeep {
+		if err != nil || !fi.Mode().IsRegular() || fi.Size() > 512 || time.Since(fi.ModTime()) < staleHere {
 			continue
 		}
 		b, err := os.ReadFile(p)
@@ -59,7 +69,9 @@ func removeStaleKeeps(dir string) {
 			pid, _ = strconv.Atoi(f[0])
 			host = f[1]
 		}
-		if here, err := os.Hostname(); err == nil && here == host && pid > 0 && !processGone(pid) {
+		here, err := os.Hostname()
+		local := err == nil && here == host && pid > 0
+		if local && !processGone(pid) || !local && time.Since(fi.ModTime()) < staleThere {
 			continue
 		}
 		os.Remove(p)

@@ -236,7 +236,9 @@ func TestStaleKeep(t *testing.T) {
 		stay bool
 	}{
 		"pack-old.keep":   {"git-meta 999999999 " + host + "\n", 2 * time.Hour, false},
-		"pack-young.keep": {"git-meta 999999999 " + host + "\n", time.Minute, true},
+		"pack-young.keep": {"git-meta 999999999 " + host + "\n", 30 * time.Second, true},
+		"pack-gone.keep":  {"git-meta 999999999 " + host + "\n", 2 * time.Minute, false},
+		"pack-there.keep": {"git-meta 1 elsewhere\n", 2 * time.Minute, true},
 		"pack-alive.keep": {fmt.Sprintf("git-meta %d %s\n", os.Getpid(), host), 2 * time.Hour, true},
 		"pack-far.keep":   {"git-meta 1 elsewhere\n", 2 * time.Hour, false},
 		"pack-other.keep": {"fetch-pack 1 on x\n", 2 * time.Hour, true},

@@ -23,6 +23,7 @@ type getOptions struct {
 	nul            bool
 	def            string
 	hasDefault     bool
+	all            bool
 }
 
 func newGetCmd(a *app) *cobra.Command {
@@ -69,6 +70,7 @@ show the exit status is 1 and nothing is printed on standard output.`,
 	f.BoolVar(&o.withAuthorship, "with-authorship", false, "with --json: author and time of each value too")
 	f.BoolVar(&o.raw, "raw", false, "print the bytes of one string, without a newline after them")
 	f.BoolVarP(&o.nul, "null", "z", false, "end each value with a NUL byte; where several keys match, print\nkey, newline, value")
+	f.BoolVar(&o.all, "all", false, "also values kept here after an unclear removal elsewhere")
 	f.StringVar(&o.def, "default", "", "print `VALUE` if there is no such key")
 	return c
 }
@@ -85,18 +87,22 @@ func runGet(ctx context.Context, a *app, o getOptions) error {
 	if err != nil {
 		return err
 	}
-	found := false
+	found, unclear := false, 0
 	var promised []meta.KeyRef
 	err = db.View(ctx, func(tx *store.Tx) error {
 		g := getter{app: a, tx: tx, o: o}
 		found, err = g.show(t)
-		promised = g.promised
+		promised, unclear = g.promised, g.unclear
 		return err
 	})
 	if err == nil && len(promised) > 0 {
 		found, err = a.getPromised(ctx, o, t, promised)
 	}
 	if err == nil && !found {
+		if unclear > 0 && !o.hasDefault {
+			return failf("see it: git meta get --all "+shellWord(o.target)+" "+shellWord(o.key)+"; then set it again or rm it",
+				"%s: gone from the published tree, though nobody is known to have removed it; kept here", o.what(t))
+		}
 		return a.getNothing(ctx, o, t)
 	}
 	return err
@@ -192,6 +198,7 @@ type getter struct {
 	// promised are the keys that match and are known from history only. As long as there
 	// are any, nothing is printed.
 	promised []meta.KeyRef
+	unclear  int // keys not shown because their removal is unclear
 }
 
 // show prints what matches; found is false if nothing does or keys have to be fetched
@@ -253,12 +260,22 @@ func (g *getter) showTarget(t meta.Target) (found bool, err error) {
 	return g.showLines(q)
 }
 
-// isPromised notes a key that has no value here.
-func (g *getter) isPromised(row store.Row) bool {
+// skips notes a key that is not shown: it has no value here, or only an absence that
+// nobody confirmed took it out of the published tree (design: unclear).
+func (g *getter) skips(row store.Row) (bool, error) {
 	if row.Promised {
 		g.promised = append(g.promised, row.KeyRef)
+		return true, nil
 	}
-	return row.Promised
+	if g.o.all {
+		return false, nil
+	}
+	w, ok, err := g.tx.Withheld(row.KeyRef)
+	if err != nil || !ok || w.Why != store.Unclear {
+		return false, err
+	}
+	g.unclear++
+	return true, nil
 }
 
 // first returns the first key that q matches with a value, and 0, 1 or 2 for none, one
@@ -268,7 +285,9 @@ func (g *getter) first(q store.Query) (k meta.KeyRef, n int, err error) {
 		if err != nil {
 			return k, n, err
 		}
-		if g.isPromised(row) {
+		if skip, err := g.skips(row); err != nil {
+			return k, n, err
+		} else if skip {
 			continue
 		}
 		if n++; n == 2 {
@@ -323,7 +342,9 @@ func (g *getter) showLines(q store.Query) (found bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if g.isPromised(rec.Row) {
+		if skip, err := g.skips(rec.Row); err != nil {
+			return false, err
+		} else if skip {
 			continue
 		}
 		text := rec.Value.String
@@ -356,7 +377,9 @@ func (g *getter) showNUL(q store.Query) (found bool, err error) {
 			if err != nil {
 				return false, err
 			}
-			g.isPromised(row)
+			if _, err := g.skips(row); err != nil {
+				return false, err
+			}
 		}
 		if len(g.promised) > 0 {
 			return false, nil
@@ -365,6 +388,11 @@ func (g *getter) showNUL(q store.Query) (found bool, err error) {
 	for rec, err := range g.tx.Records(q) {
 		if err != nil {
 			return false, err
+		}
+		if skip, err := g.skips(rec.Row); err != nil {
+			return false, err
+		} else if skip {
+			continue
 		}
 		found = true
 		for _, item := range rec.Value.Items() {

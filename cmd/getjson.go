@@ -14,7 +14,9 @@ func (g *getter) showJSON(q store.Query) (found bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if g.isPromised(rec.Row) {
+		if skip, err := g.skips(rec.Row); err != nil {
+			return false, err
+		} else if skip {
 			continue
 		}
 		found = true

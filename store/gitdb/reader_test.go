@@ -332,7 +332,10 @@ func TestReaderDamage(t *testing.T) {
 	must(os.WriteFile(idxPath, goodIdx, 0o666))
 	rd, err := discover(t, dir).Objects(t.Context())
 	must(err)
-	for id := range want {
+	for id, w := range want {
+		if w.data == "" {
+			continue // git knows the empty tree and the empty blob without a pack
+		}
 		_, _, err := rd.Read(t.Context(), id)
 		var oe *ObjectError
 		if !errors.As(err, &oe) || oe.ID != id || !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), packs[0]) {

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"slices"
@@ -30,6 +31,11 @@ type Entry struct {
 func (e Entry) Name() string {
 	sum := sha1.Sum([]byte(e.Value))
 	return strconv.FormatInt(e.Time, 10) + "-" + hex.EncodeToString(sum[:3])[:5]
+}
+
+// SortEntries orders the entries of a list by time; those of one time keep their order.
+func SortEntries(entries []Entry) {
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Time, b.Time) })
 }
 
 // IsEntryName reports whether s can name a list entry: digits, '-', five hex digits of

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"time"
 
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/store"
@@ -60,22 +58,12 @@ type MergeResult struct {
 // Materialize brings the commit that ref is at into the local ref and the store: local
 // edits are serialized first, then both lines of history are merged key by key (design
 // §8). Errors: [meta.ErrConflict] if other processes kept the local ref moving.
-func Materialize(ctx context.Context, env *Env, ref string, o MergeOptions) (*MergeResult, error) {
-	start := time.Now()
-	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
-		res, err := materializeOnce(ctx, env, ref, o)
-		if err == nil || !errors.Is(err, gitdb.ErrRefMoved) && !errors.Is(err, errStoreMoved) {
-			return res, err
-		}
-		if time.Since(start) > moveFor {
-			return nil, fmt.Errorf("%w: %s kept moving for %s", meta.ErrConflict, env.LocalRef(meta.MainDestination), moveFor)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(wait/2 + rand.N(wait)):
-		}
-	}
+func Materialize(ctx context.Context, env *Env, ref string, o MergeOptions) (res *MergeResult, err error) {
+	err = again(ctx, env, func() error {
+		res, err = materializeOnce(ctx, env, ref, o)
+		return err
+	})
+	return res, err
 }
 
 // errStoreMoved: somebody edited the store since it was serialized.

@@ -77,22 +77,31 @@ func Run(ctx context.Context, env *Env, o Options) (*Result, error) {
 		return nil, err
 	}
 	res := &Result{}
+	err := again(ctx, env, func() error {
+		r := &run{env: env, o: o, res: res}
+		return r.once(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// again calls once until it succeeds or fails for another reason than that somebody else
+// was faster, for as long as [moveFor], waiting longer and longer with jitter.
+func again(ctx context.Context, env *Env, once func() error) error {
 	start := time.Now()
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
-		r := &run{env: env, o: o, res: res}
-		err := r.once(ctx)
-		if err == nil {
-			return res, nil
-		}
-		if !errors.Is(err, gitdb.ErrRefMoved) {
-			return nil, err
+		err := once()
+		if err == nil || !errors.Is(err, gitdb.ErrRefMoved) && !errors.Is(err, errStoreMoved) {
+			return err
 		}
 		if time.Since(start) > moveFor {
-			return nil, fmt.Errorf("%w: %s kept moving for %s", meta.ErrConflict, env.LocalRef(meta.MainDestination), moveFor)
+			return fmt.Errorf("%w: %s kept moving for %s", meta.ErrConflict, env.LocalRef(meta.MainDestination), moveFor)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		case <-time.After(wait/2 + rand.N(wait)):
 		}
 	}
@@ -313,10 +322,7 @@ func (r *run) one(ctx context.Context, tx *store.Tx, s *source) error {
 		return err
 	}
 	out.newTree, out.delta, out.ended = root, b.ed.delta, s.ended
-	changed := root != out.tree && !(out.tree == zero && len(b.ed.keys) == 0)
-	if out.tip == zero && !b.anything() {
-		changed = false
-	}
+	changed := root != out.tree && (out.tip != zero || b.anything())
 	if changed {
 		var times []keyTime
 		out.lines, times = b.changed(out.tip == zero)

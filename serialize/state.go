@@ -114,15 +114,7 @@ func readValue(ctx context.Context, rd *gitdb.Reader, s *keyState) (meta.Value, 
 			}
 			v.Entries = append(v.Entries, meta.Entry{Time: ms, Value: value})
 		}
-		slices.SortStableFunc(v.Entries, func(a, b meta.Entry) int {
-			switch {
-			case a.Time < b.Time:
-				return -1
-			case a.Time > b.Time:
-				return 1
-			}
-			return 0
-		})
+		meta.SortEntries(v.Entries)
 	case meta.Set:
 		for _, id := range s.members {
 			value, err := text(id)

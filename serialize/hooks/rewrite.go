@@ -137,14 +137,6 @@ func unite(a, b meta.Value) meta.Value {
 			out.Entries = append(out.Entries, e)
 		}
 	}
-	slices.SortStableFunc(out.Entries, func(x, y meta.Entry) int {
-		switch {
-		case x.Time < y.Time:
-			return -1
-		case x.Time > y.Time:
-			return 1
-		}
-		return 0
-	})
+	meta.SortEntries(out.Entries)
 	return out
 }

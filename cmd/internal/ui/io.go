@@ -38,16 +38,6 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Width returns the columns of the terminal that shows the output, or 80.
-func (s *IO) Width() int {
-	for _, fd := range []int{int(os.Stdout.Fd()), int(os.Stderr.Fd())} {
-		if w, _, err := term.GetSize(fd); err == nil && w > 0 {
-			return w
-		}
-	}
-	return 80
-}
-
 // Errf prints one line on the error stream.
 func (s *IO) Errf(format string, a ...any) {
 	_, _ = fmt.Fprintf(s.Err, format+"\n", a...)

@@ -111,9 +111,37 @@ CREATE TABLE IF NOT EXISTS x_explicit (
     timestamp INTEGER NOT NULL,
     PRIMARY KEY(target_type, target_value, key)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS x_created (
+    target_type TEXT NOT NULL,
+    target_value TEXT NOT NULL,
+    key TEXT NOT NULL,
+    collection TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    published INTEGER,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY(target_type, target_value, key)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS x_recount (
+    target_type TEXT NOT NULL,
+    target_value TEXT NOT NULL,
+    key TEXT NOT NULL,
+    PRIMARY KEY(target_type, target_value, key)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS x_usage (
+    collection TEXT PRIMARY KEY,
+    rows INTEGER NOT NULL,
+    bytes INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS x_facts (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS x_created_order ON x_created(collection, created DESC, target_type, target_value, key);
+CREATE INDEX IF NOT EXISTS x_withheld_swept ON x_withheld(why) WHERE why IN ('swept', 'retention');
+INSERT OR IGNORE INTO x_facts(name, value) VALUES ('store-id', lower(hex(randomblob(8))));
 `
 
-var ownTables = []string{"x_cursor", "x_withheld", "x_explicit"}
+var ownTables = []string{"x_cursor", "x_withheld", "x_explicit", "x_created", "x_recount", "x_usage", "x_facts"}
 
 // addedColumns are the columns of metadata that versions 2 and 6 brought.
 var addedColumns = []string{"source_ref", "promised_commit"}

@@ -19,6 +19,9 @@ const (
 	Unclear     Why = "unclear" // removed elsewhere by somebody who may not have meant it
 	LocalPruned Why = "local"   // the row was dropped here to save room
 	Swept       Why = "swept"   // deleted by retention; leaves the tree at the next serialize
+	// Retained has a row here that another clone's retention dropped from the tree: it is
+	// readable, not live, and goes at this store's next sweep.
+	Retained Why = "retention"
 )
 
 // Withheld is a key for which store and tree differ on purpose.

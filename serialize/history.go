@@ -111,6 +111,11 @@ func history(ctx context.Context, rd *gitdb.Reader, tip, stop gitdb.Hash, fn fun
 // changedKeys returns the keys of which any path differs between before and after, in
 // the order of the bytes of their tree paths + "/", and whether each has a value in after.
 func changedKeys(ctx context.Context, rd *gitdb.Reader, before, after gitdb.Hash) ([]changedKey, error) {
+	if before == zero {
+		if keys, plain, err := readTree(ctx, rd, after, nil); err != nil || plain {
+			return allKeys(keys), err
+		}
+	}
 	found := map[meta.KeyRef]*changedKey{}
 	var order []*changedKey
 	err := diffLeaves(ctx, rd, before, after, "", 0, func(d leafDiff) error {
@@ -163,7 +168,7 @@ type origin struct {
 // KeyTimes returns the edit time in ms of every key in want, from the history of tip:
 // that of the newest commit that touched it. Keys that no commit explains are left out.
 func KeyTimes(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, want map[meta.KeyRef]bool) (map[meta.KeyRef]int64, error) {
-	o, err := origins(ctx, rd, tip, want)
+	o, err := origins(ctx, rd, tip, want, treeKeys{})
 	out := make(map[meta.KeyRef]int64, len(o))
 	for k, v := range o {
 		out[k] = v.time
@@ -172,15 +177,19 @@ func KeyTimes(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, want map[me
 }
 
 // origins walks the history of tip, newest first, until every key of want is explained.
-// The time is the key's in git-meta-times, else the author date (design §8).
-func origins(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, want map[meta.KeyRef]bool) (map[meta.KeyRef]origin, error) {
+// The time is the key's in git-meta-times, else the author date (design §8). read spares
+// reading a tree again.
+func origins(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, want map[meta.KeyRef]bool, read treeKeys) (map[meta.KeyRef]origin, error) {
 	out := make(map[meta.KeyRef]origin, len(want))
 	if len(want) == 0 {
 		return out, nil
 	}
 	err := history(ctx, rd, tip, zero, func(s step) (bool, error) {
-		keys, err := changedKeys(ctx, rd, s.before, s.commit.Tree)
-		if err != nil {
+		var keys []changedKey
+		var err error
+		if s.before == zero && s.commit.Tree == read.tree {
+			keys = read.keys()
+		} else if keys, err = changedKeys(ctx, rd, s.before, s.commit.Tree); err != nil {
 			return false, err
 		}
 		date := s.commit.Author.When.Unix()

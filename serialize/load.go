@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/store"
@@ -41,7 +44,7 @@ func carryOut(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict) (stor
 		env.Warnf("%d keys had vanished from the published tree without a removal; they are published again", v.lost)
 	}
 	at := v.at
-	todo := append(slices.Clone(v.load), v.remove...)
+	todo := slices.Concat(v.load, v.remove)
 	removed := map[meta.KeyRef]bool{}
 	for _, r := range v.remove {
 		removed[r.KeyRef] = true
@@ -51,33 +54,37 @@ func carryOut(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict) (stor
 		bar.Start("Loading keys", len(todo))
 		defer bar.Done()
 	}
-	for batch := range slices.Chunk(todo, loadBatch) {
-		keys, err := readBatch(ctx, env, rd, v, batch)
-		if err != nil {
-			return at, err
-		}
-		err = env.DB.Update(ctx, func(tx *store.Tx) error {
-			if at, err = v.catchUp(tx, at); err != nil {
-				return err
+	err := env.DB.Load(ctx, len(todo), func() error {
+		return ahead(ctx, slices.Chunk(todo, loadBatch), func(ctx context.Context, batch []loadKey) ([]loaded, error) {
+			return readBatch(ctx, env, rd, v, batch)
+		}, func(keys []loaded) error {
+			bar.Add(len(keys))
+			write := func(fresh bool) error {
+				return env.DB.Update(ctx, func(tx *store.Tx) (err error) {
+					if at, err = v.catchUp(tx, at); err != nil {
+						return err
+					}
+					if err := writeBatch(tx, keys, v.overtaken, fresh, removed); err != nil {
+						return err
+					}
+					at, err = tx.LogPosition()
+					return err
+				})
 			}
-			for i := range keys {
-				keys[i].judged = !v.overtaken
-				if err := keys[i].write(tx, removed[keys[i].KeyRef]); err != nil {
-					return fmt.Errorf("load %s: %w", keys[i].KeyRef, err)
-				}
+			err := write(true)
+			if errors.Is(err, store.ErrHasRow) { // of a side remote, or promised
+				err = write(false)
 			}
-			at, err = tx.LogPosition()
 			return err
 		})
-		if err != nil {
-			return at, err
-		}
-		bar.Add(len(batch))
+	})
+	if err != nil {
+		return at, err
 	}
 	if len(v.prune)+len(v.unclear) == 0 {
 		return at, nil
 	}
-	err := env.DB.Update(ctx, func(tx *store.Tx) (err error) {
+	err = env.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		if at, err = v.catchUp(tx, at); err != nil {
 			return err
 		}
@@ -93,6 +100,59 @@ func carryOut(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict) (stor
 		return tx.WithholdPruned(v.prune)
 	})
 	return at, err
+}
+
+// writeBatch writes keys to the store, many at a time where they are all new to it.
+func writeBatch(tx *store.Tx, keys []loaded, overtaken, fresh bool, removed map[meta.KeyRef]bool) error {
+	fresh = fresh && !overtaken
+	for i := range keys {
+		keys[i].judged = !overtaken
+		fresh = fresh && keys[i].rowTime < 0 && keys[i].ok && len(keys[i].tombs) == 0
+	}
+	if fresh {
+		all := make([]store.Loaded, len(keys))
+		for i, l := range keys {
+			all[i] = store.Loaded{KeyRef: l.KeyRef, Value: l.value, Edit: store.Edit{Email: l.org.email, Time: l.org.time}}
+		}
+		return tx.PutNew(all)
+	}
+	for i := range keys {
+		if err := keys[i].write(tx, removed[keys[i].KeyRef]); err != nil {
+			return fmt.Errorf("load %s: %w", keys[i].KeyRef, err)
+		}
+	}
+	return nil
+}
+
+// ahead reads each of from and hands it to write, one after the other; the next is read
+// while one is written.
+func ahead[A, B any](ctx context.Context, from iter.Seq[A], read func(context.Context, A) (B, error), write func(B) error) error {
+	g, gctx := errgroup.WithContext(ctx)
+	batches := make(chan B)
+	g.Go(func() error {
+		defer close(batches)
+		for a := range from {
+			b, err := read(gctx, a)
+			if err != nil {
+				return err
+			}
+			select {
+			case batches <- b:
+			case <-gctx.Done():
+				return gctx.Err()
+			}
+		}
+		return nil
+	})
+	g.Go(func() error {
+		for b := range batches {
+			if err := write(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return g.Wait()
 }
 
 // catchUp notes what others wrote since at and returns the position behind it.
@@ -247,7 +307,7 @@ func lastPublished(ctx context.Context, env *Env, k meta.KeyRef) (*loaded, error
 		if err != nil {
 			return false, err
 		}
-		org, err := origins(ctx, rd, s.id, map[meta.KeyRef]bool{k: true})
+		org, err := origins(ctx, rd, s.id, map[meta.KeyRef]bool{k: true}, treeKeys{})
 		if err != nil {
 			return false, err
 		}

@@ -336,7 +336,7 @@ func (m *merger) resolveTimes() error {
 	if from == zero {
 		from = m.remote
 	}
-	known, err := origins(m.ctx, m.rd, from, want)
+	known, err := origins(m.ctx, m.rd, from, want, treeKeys{})
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,7 @@ type judge struct {
 	tree gitdb.Hash
 	fil  *meta.Filter
 	v    *verdict
+	read treeKeys // of the tip, where they are known
 }
 
 // reconcile compares the store with the tree of tip, which ref is at.
@@ -218,9 +219,12 @@ func (j *judge) settle(d *mergedKey) {
 // whole judges every row and every key of the tip. cursor says whether the store has
 // published before.
 func (j *judge) whole(cursor bool) error {
-	keys, err := readKeys(j.ctx, j.rd, j.tree, func(p string, why error) { j.v.odd[p] = why })
+	keys, plain, err := readTree(j.ctx, j.rd, j.tree, func(p string, why error) { j.v.odd[p] = why })
 	if err != nil {
 		return err
+	}
+	if plain {
+		j.read = listKeys(j.ctx, j.rd, j.tip, keys)
 	}
 	type open struct {
 		rec   store.Record
@@ -359,7 +363,7 @@ func (j *judge) explain() error {
 		want[l.KeyRef] = true
 	}
 	var err error
-	j.v.origins, err = origins(j.ctx, j.rd, j.tip, want)
+	j.v.origins, err = origins(j.ctx, j.rd, j.tip, want, j.read)
 	return err
 }
 

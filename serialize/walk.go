@@ -227,48 +227,6 @@ func (s *keyState) kind() (t meta.ValueType, ok bool) {
 	return "", false
 }
 
-// readKeys returns every key of tree. Paths that can't be read as keys go to odd, which
-// may be nil.
-func readKeys(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash, odd func(path string, why error)) (map[meta.KeyRef]*keyState, error) {
-	keys := map[meta.KeyRef]*keyState{}
-	aliased := map[meta.KeyRef][]Leaf{}
-	err := WalkTree(ctx, rd, tree, func(l Leaf) error {
-		p, err := l.Decode()
-		switch {
-		case err != nil:
-			if odd != nil {
-				odd(l.Path, err)
-			}
-			return nil
-		case p.Kind == meta.PathMarker:
-			return nil
-		case p.Target.Type == meta.Path && !strings.HasPrefix(l.Path, p.Target.BasePath()+"/"):
-			aliased[p.KeyRef] = append(aliased[p.KeyRef], l)
-			return nil
-		}
-		s := keys[p.KeyRef]
-		if s == nil {
-			s = &keyState{}
-			keys[p.KeyRef] = s
-		}
-		s.add(p, l.Hash)
-		return nil
-	})
-	for ref, leaves := range aliased {
-		if keys[ref] != nil {
-			continue // the canonical spelling wins
-		}
-		s := &keyState{}
-		for _, l := range leaves {
-			if p, err := l.Decode(); err == nil {
-				s.add(p, l.Hash)
-			}
-		}
-		keys[ref] = s
-	}
-	return keys, err
-}
-
 // readKey returns what the tree of l says of one key; nil if nothing.
 func readKey(l *lookup, ref meta.KeyRef) (*keyState, error) {
 	s, err := readKeyAt(l, ref, ref.Target.BasePath())

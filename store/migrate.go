@@ -5,8 +5,8 @@ import "context"
 // migrate brings the file to schemaVersion inside one write transaction that reads the
 // version again, so that any number of processes may open a new file together. Every
 // step looks before it acts, which also repairs the file that two racing processes of
-// the peer leave behind: all columns there, user_version 1. Tables of our own are
-// created where they are missing.
+// the peer leave behind: all columns there, user_version 1. Tables of our own
+// and indexes are created where they are missing.
 func (c *conn) migrate(ctx context.Context) (err error) {
 	if _, err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (c *conn) migrate(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := c.script(ownSQL); err != nil {
+	if err := c.script(indexesSQL + ownSQL); err != nil {
 		return err
 	}
 	_, err = c.exec(context.Background(), "COMMIT")
@@ -51,5 +51,5 @@ func (c *conn) upgrade() error {
 			return err
 		}
 	}
-	return c.script(indexesSQL + "PRAGMA user_version = 6;")
+	return c.script("PRAGMA user_version = 6;")
 }

@@ -123,9 +123,11 @@ func logValue(value, encoded string) string {
 }
 
 func (tx *Tx) log(k meta.KeyRef, op, value string, typ meta.ValueType, email string, ms int64) error {
-	return tx.run("INSERT INTO metadata_log(target_type, target_value, key, value, value_type, operation, email, timestamp) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	return tx.run("INSERT INTO "+logInto+" VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		k.Target.Type, k.Target.Value, k.Key, value, typ, op, orUnknown(email), ms)
 }
+
+const logInto = "metadata_log(target_type, target_value, key, value, value_type, operation, email, timestamp)"
 
 // deleteChildren deletes the entries and members of row id.
 func (tx *Tx) deleteChildren(id int64) error {

@@ -109,11 +109,11 @@ func openWrite(ctx context.Context, name, path string, o Options) (db *DB, err e
 	case v > schemaVersion:
 		return nil, ErrSchemaTooNew
 	case v == schemaVersion:
-		have, err := c.tables(ownTables)
+		healthy, err := c.complete()
 		if err != nil {
 			return nil, err
 		}
-		if len(have) < len(ownTables) {
+		if !healthy {
 			if err := c.migrate(ctx); err != nil {
 				return nil, err
 			}

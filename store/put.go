@@ -19,20 +19,9 @@ func (tx *Tx) Put(k meta.KeyRef, v meta.Value, e Edit, o PutOptions) error {
 	if err := tx.writable(); err != nil {
 		return err
 	}
-	encoded, logged := emptyCollection, emptyCollection
-	switch v.Type {
-	case meta.String:
-		if err := checkStorable(k, v.String); err != nil {
-			return err
-		}
-		encoded = encodeString(v.String)
-		logged = logValue(v.String, encoded)
-	case meta.List, meta.Set:
-		if err := checkStorable(k, v.Items()...); err != nil {
-			return err
-		}
-	default:
-		return meta.Invalid("key "+k.Key, "unknown type of value", "")
+	encoded, logged, err := encodeValue(k, v)
+	if err != nil {
+		return err
 	}
 	id, err := tx.putRow(k, encoded, v.Type, e.Time, o.SourceRef)
 	if err != nil {
@@ -63,6 +52,18 @@ func (tx *Tx) Put(k meta.KeyRef, v meta.Value, e Edit, o PutOptions) error {
 		return nil
 	}
 	return tx.log(k, opSet, logged, v.Type, e.Email, e.Time)
+}
+
+// encodeValue returns the value column of a row and that of a log record.
+func encodeValue(k meta.KeyRef, v meta.Value) (encoded, logged string, err error) {
+	switch v.Type {
+	case meta.String:
+		encoded = encodeString(v.String)
+		return encoded, logValue(v.String, encoded), checkStorable(k, v.String)
+	case meta.List, meta.Set:
+		return emptyCollection, emptyCollection, checkStorable(k, v.Items()...)
+	}
+	return "", "", meta.Invalid("key "+k.Key, "unknown type of value", "")
 }
 
 // putRow inserts the row, or replaces it and deletes its children.

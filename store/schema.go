@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -177,6 +178,15 @@ func (c *conn) columns(table string) (map[string]bool, error) {
 		out[r.str(0)] = true
 	}
 }
+
+// complete reports whether the tables of our own are there, and the indexes that a load
+// does without for a while.
+func (c *conn) complete() (bool, error) {
+	n, err := c.int64(context.Background(), completeSQL)
+	return n == int64(len(ownTables)+len(loadIndexes)), err
+}
+
+var completeSQL = "SELECT count(*) FROM sqlite_master WHERE name IN ('" + strings.Join(slices.Concat(ownTables, loadIndexes), "','") + "')"
 
 // tables returns which of names exist as tables.
 func (c *conn) tables(names []string) (map[string]bool, error) {

@@ -1,0 +1,193 @@
+package serialize
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/git-meta/git-meta-go/meta"
+	"github.com/git-meta/git-meta-go/store/gitdb"
+)
+
+// readKeys returns every key of tree. Paths that can't be read as keys go to odd, which
+// may be nil. The folders below the target types are read side by side.
+func readKeys(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash, odd func(path string, why error)) (map[meta.KeyRef]*keyState, error) {
+	keys, _, err := readTree(ctx, rd, tree, odd)
+	return keys, err
+}
+
+// readTree is readKeys; plain says that no target is spelled in two ways.
+func readTree(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash, odd func(path string, why error)) (keys map[meta.KeyRef]*keyState, plain bool, err error) {
+	parts, err := walkParts(ctx, rd, tree)
+	if err != nil {
+		return nil, false, err
+	}
+	n := 0
+	for _, p := range parts {
+		n += len(p.keys)
+	}
+	keys, plain = make(map[meta.KeyRef]*keyState, n), true
+	for _, p := range parts {
+		for ref, s := range p.keys {
+			if have := keys[ref]; have != nil {
+				plain = false
+				have.merge(s)
+				continue
+			}
+			keys[ref] = s
+		}
+		if odd != nil {
+			for _, o := range p.odd {
+				odd(o.path, o.why)
+			}
+		}
+	}
+	for _, p := range parts {
+		for ref, leaves := range p.aliased {
+			plain = false
+			if keys[ref] != nil {
+				continue // the canonical spelling wins
+			}
+			s := &keyState{}
+			for _, l := range leaves {
+				if p, err := l.Decode(); err == nil {
+					s.add(p, l.Hash)
+				}
+			}
+			keys[ref] = s
+		}
+	}
+	return keys, plain, nil
+}
+
+// keyPart is what a part of a tree holds.
+type keyPart struct {
+	keys    map[meta.KeyRef]*keyState
+	aliased map[meta.KeyRef][]Leaf
+	odd     []oddPath
+}
+
+type oddPath struct {
+	path string
+	why  error
+}
+
+// walkParts reads a tree in parts, which are in the tree's order: the folders at the
+// second level, those of paths together, and what lies beside them.
+func walkParts(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash) ([]*keyPart, error) {
+	if tree == zero {
+		return nil, nil
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	var parts []*keyPart
+	add := func(e gitdb.TreeEntry, prefix string) {
+		p := &keyPart{keys: map[meta.KeyRef]*keyState{}}
+		parts = append(parts, p)
+		g.Go(func() error {
+			if e.Mode != modeTree {
+				return p.leaf(Leaf{prefix + e.Name, e.Mode, e.Hash, 0})
+			}
+			return walkFolders(gctx, rd, e.Hash, prefix+e.Name+"/", 0, nil, p.leaf)
+		})
+	}
+	err := func() error {
+		top, err := rd.Tree(ctx, tree)
+		if err != nil {
+			return err
+		}
+		for _, e := range top {
+			if e.Mode != modeTree || e.Name == string(meta.Path) {
+				add(e, "")
+				continue
+			}
+			below, err := rd.Tree(ctx, e.Hash)
+			if err != nil {
+				return err
+			}
+			for _, b := range below {
+				add(b, e.Name+"/")
+			}
+		}
+		return nil
+	}()
+	if werr := g.Wait(); err == nil {
+		err = werr
+	}
+	return parts, err
+}
+
+func (k *keyPart) leaf(l Leaf) error {
+	p, err := l.Decode()
+	switch {
+	case err != nil:
+		k.odd = append(k.odd, oddPath{l.Path, err})
+		return nil
+	case p.Kind == meta.PathMarker:
+		return nil
+	case p.Target.Type == meta.Path && !strings.HasPrefix(l.Path, p.Target.BasePath()+"/"):
+		if k.aliased == nil {
+			k.aliased = map[meta.KeyRef][]Leaf{}
+		}
+		k.aliased[p.KeyRef] = append(k.aliased[p.KeyRef], l)
+		return nil
+	}
+	s := k.keys[p.KeyRef]
+	if s == nil {
+		s = &keyState{}
+		k.keys[p.KeyRef] = s
+	}
+	s.add(p, l.Hash)
+	return nil
+}
+
+// merge adds what a later part of the tree says of the same key.
+func (s *keyState) merge(o *keyState) {
+	if o.value != zero {
+		s.value = o.value
+	}
+	if o.tomb != zero {
+		s.tomb = o.tomb
+	}
+	for _, m := range []struct{ to, from *map[string]gitdb.Hash }{
+		{&s.entries, &o.entries}, {&s.members, &o.members}, {&s.gone, &o.gone}, {&s.popped, &o.popped},
+	} {
+		for name, id := range *m.from {
+			if *m.to == nil {
+				*m.to = map[string]gitdb.Hash{}
+			}
+			(*m.to)[name] = id
+		}
+	}
+}
+
+// treeKeys is a tree and [allKeys] of it.
+type treeKeys struct {
+	tree gitdb.Hash
+	keys func() []changedKey
+}
+
+// listKeys lists the keys of tip's tree, which have been read, beside what the caller does
+// meanwhile, if tip is the first commit of its history: [origins] will ask for them.
+func listKeys(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, keys map[meta.KeyRef]*keyState) treeKeys {
+	c, err := rd.Commit(ctx, tip)
+	if err != nil || len(c.Parents) > 0 {
+		return treeKeys{}
+	}
+	list := sync.OnceValue(func() []changedKey { return allKeys(keys) })
+	go list()
+	return treeKeys{c.Tree, list}
+}
+
+// allKeys returns what [changedKeys] does for a tree before which there was none.
+func allKeys(keys map[meta.KeyRef]*keyState) []changedKey {
+	out := make([]changedKey, 0, len(keys))
+	for ref, s := range keys {
+		out = append(out, changedKey{KeyRef: ref, path: meta.KeyPath(ref.Target.BasePath(), ref.Key) + "/", has: s.value != zero || s.size() > 0})
+	}
+	sortChanged(out)
+	return out
+}

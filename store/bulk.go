@@ -25,6 +25,9 @@ const loadMany = 10_000
 // that opens the store meanwhile builds them too, so that none is missing for long where
 // this one dies.
 func (db *DB) Load(ctx context.Context, n int, load func() error) (err error) {
+	if n < loadMany {
+		return load()
+	}
 	few := false
 	err = db.View(ctx, func(tx *Tx) error {
 		rows, err := tx.c.int64(ctx, "SELECT count(*) FROM metadata_log")
@@ -34,7 +37,7 @@ func (db *DB) Load(ctx context.Context, n int, load func() error) (err error) {
 	if err != nil {
 		return err
 	}
-	if n < loadMany || !few {
+	if !few {
 		return load()
 	}
 	err = db.Update(ctx, func(tx *Tx) error {

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +16,9 @@ func loadedValues(n int) []Loaded {
 	out := make([]Loaded, n)
 	for i := range out {
 		v := str(fmt.Sprintf("value %d \"quoted\"\n", i))
+		if i == 60 {
+			v = str(strings.Repeat("long", 500)) // the log has its id only
+		}
 		switch i % 3 {
 		case 1:
 			v = meta.Value{Type: meta.List, Entries: []meta.Entry{{Value: "a", Time: t0}, {Value: "b", Time: t0 + int64(i)}}}
@@ -22,8 +26,8 @@ func loadedValues(n int) []Loaded {
 			v = meta.Value{Type: meta.Set, Members: []string{"x", fmt.Sprint(i)}}
 		}
 		email := "a@example.com"
-		if i%5 == 0 {
-			email = ""
+		if i%31 == 0 {
+			email = "b@example.com"
 		}
 		out[i] = Loaded{ref(fmt.Sprintf("branch:b%05d ci", i)), v, Edit{Email: email, Time: t0 + int64(i)}}
 	}
@@ -31,7 +35,8 @@ func loadedValues(n int) []Loaded {
 }
 
 func TestPutNewIsPut(t *testing.T) {
-	values := loadedValues(77)
+	values := loadedValues(120)
+	values[119].Email = ""
 	many, one := openNew(t), openNew(t)
 	for _, db := range []*DB{many, one} {
 		update(t, db, func(tx *Tx) error {

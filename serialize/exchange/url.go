@@ -63,6 +63,9 @@ func ResolveURL(text string, c URLContext) (string, error) {
 		if c.Untrusted || m[1] == "ext" || m[1] == "" {
 			return bad(fmt.Sprintf("the transport %q can run any program and is not used for metadata", m[1]+"::"), "")
 		}
+		if m[1] == "fd" {
+			return bad("\"fd::\" stands for files that git has been given open: there are none", "")
+		}
 		return text, nil
 	}
 	if m := schemed.FindStringSubmatch(text); m != nil {

@@ -61,6 +61,7 @@ func TestResolveURL(t *testing.T) {
 		{"-x", refused, refused},
 		{"--upload-pack=touch x", refused, refused},
 		{"ext::sh -c x", refused, refused},
+		{"fd::7", refused, refused},
 		{"::x", refused, refused},
 		{"hg::https://example.com", "", refused},
 		{"ftp://example.com/x", "", refused},

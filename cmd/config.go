@@ -120,11 +120,11 @@ func configKey(verb string, args []string) (meta.KeyRef, error) {
 }
 
 func runConfigSet(ctx context.Context, a *app, o configOptions, k meta.KeyRef, value string) error {
-	if err := checkAlone(k, value); err != nil {
+	if err := a.checkAlone(ctx, k, value); err != nil {
 		return err
 	}
 	err := a.edit(ctx, 0, func(tx *store.Tx, e store.Edit) error {
-		if err := a.checkSetting(tx, k, value); err != nil {
+		if err := a.checkSetting(ctx, tx, k, value); err != nil {
 			return err
 		}
 		return tx.Set(k, value, e)

@@ -38,6 +38,10 @@ func failf(hint, format string, args ...any) error {
 	return &meta.Error{Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
+// errStopped is the end of a command that runs until it is interrupted: there is nothing
+// to say about it.
+var errStopped = errors.New("interrupted")
+
 // exit turns err into text, hint and exit code. It is the one place where that
 // happens.
 func (a *app) exit(ctx context.Context, err error) int {
@@ -60,6 +64,9 @@ func (a *app) exit(ctx context.Context, err error) int {
 	}
 	text, hint := err.Error(), hintOf(err)
 	if ctx.Err() != nil {
+		if errors.Is(err, errStopped) {
+			return exitInterrupted
+		}
 		code, text, hint = exitInterrupted, "interrupted", "nothing is half done; run the command again"
 	}
 	a.printError(code, text, hint)

@@ -34,10 +34,9 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	a := &app{IO: ui.New(in, out, errOut, os.LookupEnv), getenv: os.LookupEnv, now: time.Now}
 	ctx := context.Background()
 	if !isQuick(args) {
-		var stop context.CancelFunc
-		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		var stop func()
+		ctx, stop = untilSignal(ctx)
 		defer stop()
-		context.AfterFunc(ctx, stop) // a second signal ends the program at once
 		catchPipeSignal(out)
 	}
 	err := a.run(ctx, args)
@@ -45,6 +44,31 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		err = cerr
 	}
 	return a.exit(ctx, err)
+}
+
+// stopSignal is the cause of a context that a signal has cancelled.
+type stopSignal struct{ os.Signal }
+
+func (s stopSignal) Error() string { return s.String() }
+
+// untilSignal returns a context that the first signal to stop cancels, with a [stopSignal]
+// as its cause. A second signal ends the program at once.
+func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			cancel(stopSignal{s})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
 }
 
 func isQuick(args []string) bool {

@@ -54,6 +54,7 @@ func TestScript(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"ago":     cmdAgo,
 			"bytes":   cmdBytes,
 			"capture": cmdCapture,
 			"exits":   cmdExits,

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -114,6 +115,21 @@ func cmdKeys(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return int64(len(keys))
 	})
+}
+
+// cmdAgo: ago NAME DAYS [SECONDS] sets $NAME to the time so long ago, in ms.
+func cmdAgo(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: ago NAME DAYS [SECONDS]")
+	}
+	days, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	seconds := int64(0)
+	if len(args) == 3 {
+		seconds, err = strconv.ParseInt(args[2], 10, 64)
+		ts.Check(err)
+	}
+	ts.Setenv(args[0], strconv.FormatInt(time.Now().UnixMilli()-(days*86_400+seconds)*1000, 10))
 }
 
 // cmdSQL: sql FILE STATEMENT runs a statement on a store and prints its rows, with tabs.

@@ -75,11 +75,14 @@ func runSet(ctx context.Context, a *app, o setOptions) error {
 			return err
 		}
 	}
-	if err := checkAlone(k, o.value); err != nil {
+	if err := a.checkAlone(ctx, k, o.value); err != nil {
 		return err
 	}
 	err = a.edit(ctx, ms, func(tx *store.Tx, e store.Edit) error {
-		if err := a.checkSetting(tx, k, o.value); err != nil {
+		if err := a.checkSetting(ctx, tx, k, o.value); err != nil {
+			return err
+		}
+		if err := a.notePast(ctx, tx, k, ms); err != nil {
 			return err
 		}
 		value := o.value

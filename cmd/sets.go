@@ -66,6 +66,9 @@ func runSetAdd(ctx context.Context, a *app, o memberOptions) error {
 		return err
 	}
 	err = a.edit(ctx, ms, func(tx *store.Tx, e store.Edit) error {
+		if err := a.notePast(ctx, tx, k, ms); err != nil {
+			return err
+		}
 		if err := tx.SetAdd(k, o.member, e); err != nil {
 			return err
 		}

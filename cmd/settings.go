@@ -1,11 +1,13 @@
 package cmd
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/prune"
+	"github.com/git-meta/git-meta-go/prune/retention"
 	"github.com/git-meta/git-meta-go/serialize"
 	"github.com/git-meta/git-meta-go/store"
 )
@@ -27,7 +29,7 @@ func isSetting(k meta.KeyRef) bool {
 }
 
 // checkSetting refuses a string that makes no sense as the setting k.
-func (a *app) checkSetting(tx *store.Tx, k meta.KeyRef, value string) error {
+func (a *app) checkSetting(ctx context.Context, tx *store.Tx, k meta.KeyRef, value string) error {
 	if !isSetting(k) {
 		return nil
 	}
@@ -43,19 +45,32 @@ func (a *app) checkSetting(tx *store.Tx, k meta.KeyRef, value string) error {
 	if err != nil {
 		return err
 	}
+	warnings, err := retention.CheckSetting(ctx, a.repository, k.Key, value, others)
+	if err != nil {
+		return err
+	}
 	if warning != "" {
-		a.warn(warning)
+		warnings = append(warnings, warning)
+	}
+	for _, w := range warnings {
+		a.warn(w)
 	}
 	return nil
 }
 
 // checkAlone refuses what checkSetting refuses whatever the other settings are: before a
 // store is opened, or made.
-func checkAlone(k meta.KeyRef, value string) error {
+func (a *app) checkAlone(ctx context.Context, k meta.KeyRef, value string) error {
 	if !isSetting(k) || isFilterKey(k) {
 		return nil
 	}
-	_, err := prune.CheckConfig(k.Key, value, nil)
+	if _, err := prune.CheckConfig(k.Key, value, nil); err != nil || !retention.HoldsString(k.Key) {
+		return err
+	}
+	r, err := a.repo(ctx)
+	if err == nil {
+		_, err = retention.CheckSetting(ctx, r, k.Key, value, nil)
+	}
 	return err
 }
 
@@ -68,7 +83,7 @@ func checkItem(k meta.KeyRef, typ meta.ValueType, item string) error {
 	case isFilterKey(k):
 		_, err := meta.ParseRule(item)
 		return err
-	case isSetting(k) && prune.HoldsString(k.Key):
+	case isSetting(k) && (prune.HoldsString(k.Key) || retention.HoldsString(k.Key)):
 		return meta.Invalid(name, "holds a string, not a "+string(typ), "git meta set project "+k.Key+" "+shellWord(item))
 	}
 	return nil

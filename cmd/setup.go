@@ -3,14 +3,12 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/serialize/exchange"
-	"github.com/git-meta/git-meta-go/store/gitdb"
+	"github.com/git-meta/git-meta-go/serialize/manifest"
 	"github.com/spf13/cobra"
 )
 
@@ -64,17 +62,17 @@ func runSetup(ctx context.Context, a *app) error {
 		c.Inside = append(c.Inside, r.WorkTree)
 	}
 	if o.URL, err = exchange.ResolveURL(m.URL, c); err != nil {
-		return m.At(err)
+		return m.At(m.URLLine, err)
 	}
 	if !a.quiet {
 		a.say(exchange.Step, "Using metadata remote URL from "+m.Name)
 	}
-	path := filepath.Join(r.WorkTree, exchange.ManifestName)
+	path := filepath.Join(r.WorkTree, manifest.FileName)
 	if offered {
 		if err := writeManifest(path, m.URL); err != nil {
 			return err
 		}
-		a.confirm("Wrote %s with metadata remote URL.", exchange.ManifestName)
+		a.confirm("Wrote %s with metadata remote URL.", manifest.FileName)
 	}
 	a.loadsMuch()
 	added, err := env.Add(ctx, o)
@@ -89,38 +87,17 @@ func runSetup(ctx context.Context, a *app) error {
 	return nil
 }
 
-// readManifest reads .git-meta from the work tree, in a bare repository from HEAD. The
-// error is meta.ErrNotFound if there is none.
-func (a *app) readManifest(ctx context.Context) (*exchange.Manifest, error) {
-	r := a.repository
-	if r.WorkTree == "" {
-		name := "HEAD:" + exchange.ManifestName
-		data, err := r.Git(ctx, "cat-file", "blob", name).Output()
-		if ge := (*gitdb.GitError)(nil); errors.As(err, &ge) {
-			return nil, a.noManifest(ctx, name, "")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return exchange.ParseManifest(name, data)
+// readManifest reads .git-meta; where there is none the error tells how to make one.
+func (a *app) readManifest(ctx context.Context) (*manifest.File, error) {
+	m, err := manifest.Read(ctx, a.repository)
+	if !errors.Is(err, meta.ErrNotFound) {
+		return m, err
 	}
-	path := filepath.Join(r.WorkTree, exchange.ManifestName)
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, a.noManifest(ctx, path, path)
-	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", path, errors.Unwrap(err))
-	case !info.Mode().IsRegular():
-		return nil, meta.Invalid(path, "not a regular file", "")
-	case info.Size() > 1<<24: // ParseManifest says the limit
-		return nil, meta.Invalid(path, "too large", "")
+	if a.repository.WorkTree == "" {
+		return nil, a.noManifest(ctx, "HEAD:"+manifest.FileName, "")
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, errors.Unwrap(err))
-	}
-	return exchange.ParseManifest(exchange.ManifestName, data)
+	path := filepath.Join(a.repository.WorkTree, manifest.FileName)
+	return nil, a.noManifest(ctx, path, path)
 }
 
 // noManifest is the error of a missing .git-meta. The hint can be pasted; file is where
@@ -132,7 +109,7 @@ func (a *app) noManifest(ctx context.Context, where, file string) error {
 	}
 	add := "git meta remote add " + shellWord(url) + " --init"
 	hint, also := add, ""
-	if text, err := exchange.FormatManifest(url); err == nil && file != "" {
+	if text, err := manifest.Format(url); err == nil && file != "" {
 		hint = "printf '%s\\n' " + shellWord(string(text[:len(text)-1])) + " >" + shellWord(file) + " && git meta setup"
 		also = "; for this clone alone: " + add
 	}
@@ -156,7 +133,7 @@ func (a *app) originURL(ctx context.Context) string {
 
 // offerOrigin asks whether the remote of the code is to hold the metadata too. It
 // returns missing where nobody can be asked, and no manifest and no error for a no.
-func (a *app) offerOrigin(ctx context.Context, env *exchange.Env, missing error) (*exchange.Manifest, error) {
+func (a *app) offerOrigin(ctx context.Context, env *exchange.Env, missing error) (*manifest.File, error) {
 	url := a.originURL(ctx)
 	if env.Confirm == nil || url == "" || a.repository.WorkTree == "" {
 		return nil, missing
@@ -170,11 +147,11 @@ func (a *app) offerOrigin(ctx context.Context, env *exchange.Env, missing error)
 		a.note("nothing was set up; to use another remote: git meta remote add URL --init")
 		return nil, nil
 	}
-	return &exchange.Manifest{Name: exchange.ManifestName, URL: url, URLLine: 1}, nil
+	return &manifest.File{Name: manifest.FileName, URL: url, URLLine: 1}, nil
 }
 
 func writeManifest(path, url string) error {
-	text, err := exchange.FormatManifest(url)
+	text, err := manifest.Format(url)
 	if err != nil {
 		return err
 	}

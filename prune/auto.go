@@ -181,7 +181,7 @@ func (c *cut) over(ctx context.Context, tx *store.Tx, r Rules) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		hidden, err := tx.CountWithheld(store.Pruned, store.TooBig, store.Unclear)
+		hidden, err := tx.CountWithheld(store.Pruned, store.TooBig, store.Unclear, store.Retained)
 		if err != nil || rows-hidden > r.MaxKeys {
 			return true, err
 		}

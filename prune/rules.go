@@ -154,7 +154,7 @@ func CheckConfig(key, value string, others map[string]string) (warning string, e
 		}
 	default:
 		if meta.InNamespace(key, Namespace) {
-			return fmt.Sprintf("%s is no rule that git-meta knows; did you mean %s?", key, nearest(key, ruleKeys)), nil
+			return fmt.Sprintf("%s is no rule that git-meta knows; did you mean %s?", key, Nearest(key, ruleKeys)), nil
 		}
 	}
 	return "", nil
@@ -246,8 +246,8 @@ func ConfigOrder(keys []string) {
 	})
 }
 
-// nearest returns the name with the smallest edit distance to s.
-func nearest(s string, names []string) string {
+// Nearest returns the name with the smallest edit distance to s.
+func Nearest(s string, names []string) string {
 	best, at := "", -1
 	for _, n := range names {
 		if d := distance(s, n); at < 0 || d < at {

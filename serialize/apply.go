@@ -128,11 +128,14 @@ func (m *merger) applyOne(tx *store.Tx, d *mergedKey, loads map[meta.KeyRef]load
 	_, shown := d.final.kind()
 	switch {
 	case hasRow && shown:
-		return tx.DeleteWithheld(d.KeyRef)
+		return endWithheld(tx, d.KeyRef)
 	case hasRow:
 		why := store.Pruned
-		if d.unclear {
+		switch {
+		case d.unclear:
 			why = store.Unclear
+		case d.retained():
+			why = store.Retained
 		}
 		w, withheld, err := tx.Withheld(d.KeyRef)
 		if err != nil {
@@ -140,7 +143,7 @@ func (m *merger) applyOne(tx *store.Tx, d *mergedKey, loads map[meta.KeyRef]load
 		}
 		row, ok, err := tx.Row(d.KeyRef)
 		// an entry of the same value says more: why it was withheld first
-		if err != nil || !ok || withheld && w.EditTime == row.Time && (w.Why == store.TooBig || w.Why == store.Unclear) {
+		if err != nil || !ok || withheld && w.EditTime == row.Time && w.Why != store.Pruned && why != store.Retained {
 			return err
 		}
 		return tx.PutWithheld(store.Withheld{KeyRef: d.KeyRef, EditTime: row.Time, Why: why})

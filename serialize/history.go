@@ -131,6 +131,7 @@ func changedKeys(ctx context.Context, rd *gitdb.Reader, before, after gitdb.Hash
 		}
 		isValue := p.Kind == meta.PathValue || p.Kind == meta.PathEntry || p.Kind == meta.PathMember
 		c.has = c.has || isValue && d.new != zero
+		c.had = c.had || isValue && d.old != zero
 		return nil
 	})
 	if err != nil {
@@ -156,6 +157,7 @@ type changedKey struct {
 	meta.KeyRef
 	path string // tree path + "/"
 	has  bool   // has a value afterwards
+	had  bool   // a part of a value before differs; without it there may be one
 }
 
 // origin is when and by whom a key's present value was written.

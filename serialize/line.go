@@ -43,7 +43,6 @@ func lineOf(ctx context.Context, rd *gitdb.Reader, tip, base gitdb.Hash) (*pastL
 type pastLine struct {
 	keys    map[meta.KeyRef]*keyLine
 	prunes  []*gitdb.Commit // prune commits of the line, oldest first
-	sweeps  []*gitdb.Commit // retention commits
 	commits int
 	cut     bool // the line ends at a shallow cut
 }
@@ -65,11 +64,9 @@ func (l *pastLine) add(ctx context.Context, rd *gitdb.Reader, s step) error {
 		return err
 	}
 	l.cut = l.cut || s.cut
-	pruned, retention := isPruneCommit(c.Message), isRetentionCommit(c.Message)
-	switch {
-	case retention:
-		l.sweeps = append(l.sweeps, c)
-	case pruned:
+	retention := isRetentionCommit(c.Message)
+	pruned := !retention && isPruneCommit(c.Message)
+	if pruned {
 		l.prunes = append(l.prunes, c)
 	}
 	dlines := map[meta.KeyRef]bool{}
@@ -130,7 +127,7 @@ func (l *pastLine) lost(ctx context.Context, rd *gitdb.Reader, e *keyLine, k met
 	if err != nil {
 		return err
 	}
-	if _, has := is.kind(); has && pruned && was != nil && (was.value != zero || was.size() > 0) {
+	if _, has := is.kind(); has && (pruned || retention) && was.items() {
 		e.pruned = true // the tombstones that are left don't say that it is empty
 		return nil
 	} else if has { // an empty collection
@@ -180,14 +177,6 @@ func explicitTombstone(ctx context.Context, rd *gitdb.Reader, id gitdb.Hash) (bo
 	}
 	_, _, explicit, err := meta.DecodeTombstone(data)
 	return err == nil && explicit, nil
-}
-
-// retentionSubject starts the message of a commit that only drops what a collection's
-// retention no longer keeps.
-const retentionSubject = "git-meta: retention"
-
-func isRetentionCommit(msg string) bool {
-	return len(msg) >= len(retentionSubject) && msg[:len(retentionSubject)] == retentionSubject
 }
 
 // rangeOf returns the commits of tip that base does not contain, oldest first. Mostly

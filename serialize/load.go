@@ -81,19 +81,28 @@ func carryOut(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict) (stor
 	if err != nil {
 		return at, err
 	}
-	if len(v.prune)+len(v.unclear) == 0 {
+	if len(v.prune)+len(v.unclear)+len(v.retained)+len(v.back) == 0 {
 		return at, nil
 	}
 	err = env.DB.Update(ctx, func(tx *store.Tx) (err error) {
 		if at, err = v.catchUp(tx, at); err != nil {
 			return err
 		}
-		for _, k := range v.unclear {
+		for i, k := range slices.Concat(v.unclear, v.retained) {
+			why := store.Unclear
+			if i >= len(v.unclear) {
+				why = store.Retained
+			}
 			row, ok, err := tx.Row(k)
 			if err == nil && ok {
-				err = tx.PutWithheld(store.Withheld{KeyRef: k, EditTime: row.Time, Why: store.Unclear})
+				err = tx.PutWithheld(store.Withheld{KeyRef: k, EditTime: row.Time, Why: why})
 			}
 			if err != nil {
+				return err
+			}
+		}
+		for _, k := range v.back {
+			if err := endWithheld(tx, k); err != nil {
 				return err
 			}
 		}
@@ -302,6 +311,11 @@ func lastPublished(ctx context.Context, env *Env, k meta.KeyRef) (*loaded, error
 		}
 		value, err := readValue(ctx, rd, state)
 		if isNotFound(err) {
+			if isRetentionCommit(s.commit.Message) {
+				before := lookup{ctx: ctx, rd: rd, root: s.before}
+				had, err := before.holds(k)
+				return !had, err
+			}
 			return !slices.Contains(removals(s.commit.Message), k), nil
 		}
 		if err != nil {

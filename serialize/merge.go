@@ -32,6 +32,7 @@ type mergedKey struct {
 	meta.KeyRef
 	row       *store.Record // nil: no row
 	private   bool          // a row that is not published: it is no part of the merge and stays
+	parked    bool          // a row that retention dropped elsewhere: it counts as absent
 	b, l, r   *keyState
 	in        meta.MergeInput
 	out       meta.MergeOutcome
@@ -146,10 +147,11 @@ func (m *merger) one(k meta.KeyRef) (*mergedKey, error) {
 	case err != nil && !isNotFound(err):
 		return nil, err
 	}
-	_, withheld, err := m.tx.Withheld(k)
+	w, withheld, err := m.tx.Withheld(k)
 	if err != nil {
 		return nil, err
 	}
+	d.parked = d.row != nil && withheld && w.Why == store.Retained && w.EditTime == d.row.Time
 	in := &d.in
 	in.Row, in.Withheld = d.row != nil, withheld
 	in.Greater = m.greater
@@ -174,6 +176,12 @@ func (m *merger) one(k meta.KeyRef) (*mergedKey, error) {
 		d.out.Load, d.out.Unload = false, false
 	}
 	return d, nil
+}
+
+// retained reports whether another clone's retention took the value that the key has.
+func (d *mergedKey) retained() bool {
+	v, was := d.out.Result, d.in.Base
+	return d.theirs != nil && d.theirs.swept && v != nil && was != nil && v.Content.Same(was.Content)
 }
 
 // unknownTime marks the time of a value that the lines did not touch: it is looked up
@@ -207,6 +215,7 @@ func (m *merger) side(d *mergedKey, s *keyState, l *keyLine, local bool) (meta.S
 		return out, nil
 	}
 	switch {
+	case local && d.parked: // no last value (design §8)
 	case row != nil:
 		c := contentOf(d.rowState())
 		if c == nil { // an empty collection whose tombstones are gone
@@ -273,7 +282,7 @@ func itemTombstone(t meta.Tombstone) []byte {
 func (m *merger) deepBase(d *mergedKey) error {
 	in := &d.in
 	mine, theirs := in.Local.Last, in.Remote.Last
-	conflict := mine != nil && theirs != nil && !mine.Content.Same(theirs.Content) ||
+	conflict := mine != nil && theirs != nil && !mine.Content.Same(theirs.Content) || mine != nil && d.theirs != nil && d.theirs.swept ||
 		mine == nil && theirs != nil && in.Local.Removed || theirs == nil && mine != nil && in.Remote.Removed
 	if in.Base != nil || m.base == zero || !conflict {
 		return nil

@@ -33,7 +33,7 @@ func (m *merger) settle() error {
 		switch {
 		case v != nil && d.out.Shown:
 			d.first, d.final = value, value
-		case v != nil && d.mine == nil: // nothing here to publish: only the row stays
+		case v != nil && (d.mine == nil || d.retained()): // nothing here to publish: only the row stays
 			d.first, d.final = d.r, d.r
 		case v != nil && (theirs.Shown || theirs.Last == nil || !sameVersion(v, theirs.Last)):
 			d.first, d.final = value, without
@@ -428,20 +428,18 @@ func (m *merger) write(w *gitdb.Writer) (*merged, error) {
 			return nil, err
 		}
 	}
-	swept := func(d *mergedKey) bool { return d.mine != nil && d.mine.swept }
+	held := func(d *mergedKey) *keyState { return d.first }
+	pruned := func(d *mergedKey) *keyState {
+		if d.mine != nil && d.mine.swept {
+			return d.first
+		}
+		return d.final
+	}
+	final := func(d *mergedKey) *keyState { return d.final }
 	for _, stage := range []struct {
-		commits []*gitdb.Commit
-		subject string
-		pick    func(*mergedKey) *keyState
-	}{
-		{m.mine.prunes, "git-meta: auto-prune", func(d *mergedKey) *keyState {
-			if swept(d) {
-				return d.first
-			}
-			return d.final
-		}},
-		{m.mine.sweeps, retentionSubject, func(d *mergedKey) *keyState { return d.final }},
-	} {
+		from, pick func(*mergedKey) *keyState
+		message    func(dropped int64) (string, error)
+	}{{held, pruned, m.pruneMessage}, {pruned, final, m.retentionMessage}} {
 		_, tree, err := build(stage.pick)
 		if err != nil {
 			return nil, err
@@ -449,11 +447,11 @@ func (m *merger) write(w *gitdb.Writer) (*merged, error) {
 		if tree == out.tree {
 			continue
 		}
-		msg := stage.subject + "\n\n" + prunedLine
-		if n := len(stage.commits); n > 0 {
-			msg = stage.commits[n-1].Message
+		msg, err := stage.message(m.dropped(stage.from, stage.pick))
+		if err != nil {
+			return nil, err
 		}
-		data, err := m.env.PruneCommit(m.ctx, tree, out.tip, m.recount(msg, stage.pick))
+		data, err := m.env.PruneCommit(m.ctx, tree, out.tip, msg)
 		if err != nil {
 			return nil, err
 		}
@@ -466,7 +464,7 @@ func (m *merger) write(w *gitdb.Writer) (*merged, error) {
 
 // putRow writes the blobs of a merged value that only the store holds.
 func (m *merger) putRow(w *gitdb.Writer, d *mergedKey) error {
-	if d.row == nil || d.out.Result == nil || d.in.Local.Shown {
+	if d.row == nil || d.parked || d.out.Result == nil || d.in.Local.Shown {
 		return nil
 	}
 	var blobs [][]byte
@@ -488,20 +486,35 @@ func (m *merger) putRow(w *gitdb.Writer, d *mergedKey) error {
 	return nil
 }
 
-// recount sets the number of dropped keys in a prune message to what this merge drops.
-func (m *merger) recount(msg string, pick func(*mergedKey) *keyState) string {
-	n := 0
+// dropped returns the number of keys, without those of the project, that have a value by
+// from and none by to.
+func (m *merger) dropped(from, to func(*mergedKey) *keyState) (n int64) {
 	for _, d := range m.keys {
-		_, had := d.first.kind()
-		if _, has := pick(d).kind(); had && !has && d.Target.Type != meta.Project {
+		_, had := from(d).kind()
+		if _, has := to(d).kind(); had && !has && d.Target.Type != meta.Project {
 			n++
 		}
 	}
-	lines := strings.Split(msg, "\n")
+	return n
+}
+
+// pruneMessage returns the message of the local line's newest prune, with the number of
+// keys that this merge drops.
+func (m *merger) pruneMessage(dropped int64) (string, error) {
+	n := len(m.mine.prunes)
+	if n == 0 {
+		return "git-meta: auto-prune\n\n" + prunedLine, nil
+	}
+	lines := strings.Split(m.mine.prunes[n-1].Message, "\n")
 	for i, l := range lines {
 		if strings.HasPrefix(l, "keys-dropped: ") {
-			lines[i] = fmt.Sprintf("keys-dropped: %d", n)
+			lines[i] = fmt.Sprintf("keys-dropped: %d", dropped)
 		}
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lines, "\n"), nil
+}
+
+func (m *merger) retentionMessage(dropped int64) (string, error) {
+	left, err := shownKeys(m.tx)
+	return retentionMessage(dropped, left), err
 }

@@ -21,6 +21,8 @@ type verdict struct {
 	remove    []loadKey              // the tip says that it was removed
 	prune     []meta.KeyRef          // the tip lost it to a prune: the row stays, withheld
 	unclear   []meta.KeyRef          // the tip lost it to a tombstone that does not count: likewise
+	retained  []meta.KeyRef          // another clone's retention dropped it: likewise
+	back      []meta.KeyRef          // the tip holds again what was withheld
 	overtaken bool                   // others have written to the store since
 	lost      int                    // keys in publish that the tip lost for no reason
 	odd       map[string]error       // paths of the tip that can't be read
@@ -206,6 +208,8 @@ func (j *judge) settle(d *mergedKey) {
 	case same || !hasRow:
 	case d.unclear:
 		j.v.unclear = append(j.v.unclear, d.KeyRef)
+	case !d.out.Shown && d.retained():
+		j.v.retained = append(j.v.retained, d.KeyRef)
 	case !d.out.Shown:
 		j.v.prune = append(j.v.prune, d.KeyRef)
 	default:
@@ -231,6 +235,13 @@ func (j *judge) whole(cursor bool) error {
 		state *keyState
 	}
 	var unclear []open
+	held := map[meta.KeyRef]bool{}
+	for w, err := range j.tx.AllWithheld() {
+		if err != nil {
+			return err
+		}
+		held[w.KeyRef] = true
+	}
 	cand := map[meta.KeyRef]bool{}
 	seen := map[meta.KeyRef]bool{}
 	for rec, err := range j.tx.Records(store.Query{Publishable: true}) {
@@ -250,6 +261,8 @@ func (j *judge) whole(cursor bool) error {
 		if !sameRow(rec.Value, s) {
 			unclear = append(unclear, open{rec, s})
 			cand[rec.KeyRef] = true
+		} else if _, in := s.kind(); in && held[rec.KeyRef] {
+			j.v.back = append(j.v.back, rec.KeyRef)
 		}
 	}
 	// in the order of the tables: rows are written far faster than in any other
@@ -299,6 +312,9 @@ func (j *judge) one(k meta.KeyRef, rec *store.Record, s *keyState, edited bool, 
 	}
 	switch {
 	case rec != nil && sameRow(rec.Value, s):
+		if withheld && inTip { // it is back: the entry ends
+			j.v.back = append(j.v.back, k)
+		}
 		return nil
 	case rec == nil && inTip:
 		if withheld && (w.Why == store.LocalPruned || w.Why == store.Swept) && !past.changedSince() {
@@ -327,6 +343,8 @@ func (j *judge) one(k meta.KeyRef, rec *store.Record, s *keyState, edited bool, 
 		switch {
 		case past != nil && past.removed && (!edited || past.holds(rec.Value)):
 			j.v.remove = append(j.v.remove, loadKey{k, s, rec.Time})
+		case past != nil && past.retained && (!edited || past.holds(rec.Value)):
+			j.v.retained = append(j.v.retained, k)
 		case withheld:
 		case past != nil && past.unclear && (!edited || past.holds(rec.Value)):
 			j.v.unclear = append(j.v.unclear, k)
@@ -369,10 +387,11 @@ func (j *judge) explain() error {
 
 // pastOf is what a range of history says of one key.
 type pastOf struct {
-	states  []*keyState // values it had, newest first
-	removed bool        // the last that happened to it is a removal that counts (design §8)
-	unclear bool        // the last that happened to it is a tombstone that does not count
-	pruned  bool        // the last that happened to it is a prune
+	states   []*keyState // values it had, newest first
+	removed  bool        // the last that happened to it is a removal that counts (design §8)
+	unclear  bool        // the last that happened to it is a tombstone that does not count
+	pruned   bool        // the last that happened to it is a prune
+	retained bool        // the last that happened to it is a retention
 }
 
 func (p *pastOf) changedSince() bool { return p != nil && len(p.states) > 0 }
@@ -397,7 +416,8 @@ func (j *judge) past(cand map[meta.KeyRef]bool, stop gitdb.Hash) (map[meta.KeyRe
 		if err != nil {
 			return false, err
 		}
-		pruned := isPruneCommit(s.commit.Message)
+		retention := isRetentionCommit(s.commit.Message)
+		pruned := !retention && isPruneCommit(s.commit.Message)
 		look := lookup{ctx: j.ctx, rd: j.rd, root: s.commit.Tree}
 		gone := map[meta.KeyRef]bool{}
 		for _, k := range removals(s.commit.Message) {
@@ -416,9 +436,9 @@ func (j *judge) past(cand map[meta.KeyRef]bool, stop gitdb.Hash) (map[meta.KeyRe
 				p = &pastOf{}
 				out[k.KeyRef] = p
 				if _, has := state.kind(); !has {
-					p.pruned = pruned
-					p.removed = !pruned && gone[k.KeyRef]
-					if !pruned && !p.removed && state != nil && state.tomb != zero {
+					p.pruned, p.retained = pruned, retention
+					p.removed = gone[k.KeyRef]
+					if !pruned && !retention && !p.removed && state != nil && state.tomb != zero {
 						if p.removed, err = explicitTombstone(j.ctx, j.rd, state.tomb); err != nil {
 							return false, err
 						}

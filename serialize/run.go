@@ -61,7 +61,8 @@ type RefResult struct {
 type Result struct {
 	Refs      []RefResult
 	AutoPrune *Pruned
-	Loaded    int // keys loaded from a tip that this store had not seen
+	Retention *Retained // nil: nothing was swept that a published tree holds
+	Loaded    int       // keys loaded from a tip that this store had not seen
 	// WouldPrune: in a dry run, the new tree passes a maximum and would be cut back. What
 	// would go is known only once the tree is there.
 	WouldPrune bool
@@ -171,12 +172,15 @@ func (r *run) once(ctx context.Context) (err error) {
 	}
 	if r.o.DryRun {
 		r.report()
-		return nil
+		return r.previewRetention(ctx)
 	}
 	if err := r.publish(ctx); err != nil {
 		return err
 	}
 	r.report()
+	if err := r.retain(ctx); err != nil {
+		return err
+	}
 	return r.prune(ctx)
 }
 
@@ -421,7 +425,7 @@ func propose(tx *store.Tx, out *output) (bool, error) {
 	}
 	out.base = c
 	for _, k := range out.ended {
-		if err := tx.DeleteWithheld(k); err != nil {
+		if err := endWithheld(tx, k); err != nil {
 			return false, err
 		}
 	}
@@ -465,10 +469,7 @@ func (r *run) prune(ctx context.Context) error {
 		if out.dest != meta.MainDestination || out.checked {
 			continue
 		}
-		c := Committed{Ref: out.ref, Commit: out.commit, Tree: out.newTree, Cursor: out.base}
-		if out.commit == zero {
-			c.Commit = out.tip
-		}
+		c := Committed{Ref: out.ref, Commit: out.newTip(), Tree: out.newTree, Cursor: out.base}
 		p, err := r.o.Pruner.Prune(ctx, r.env, c)
 		if errors.Is(err, gitdb.ErrRefMoved) {
 			return nil // whoever moved it checks what came of it
@@ -482,7 +483,8 @@ func (r *run) prune(ctx context.Context) error {
 }
 
 // NothingToDo tells, from a store opened for reading and in the time of a get, whether
-// Run would do nothing: no record lies behind the cursors and the tips are checked.
+// Run would do nothing: no record lies behind the cursors, nothing was swept, and the
+// tips are checked.
 func NothingToDo(ctx context.Context, repo *gitdb.Repo, db *store.DB, namespace string) (bool, error) {
 	idle := false
 	err := db.View(ctx, func(tx *store.Tx) error {
@@ -493,6 +495,9 @@ func NothingToDo(ctx context.Context, repo *gitdb.Repo, db *store.DB, namespace 
 		main := LocalRef(namespace, meta.MainDestination)
 		if !slices.Contains(refs, main) {
 			return nil
+		}
+		if swept, err := tx.HasSwept(); err != nil || swept {
+			return err
 		}
 		pos, err := tx.LogPosition()
 		if err != nil {

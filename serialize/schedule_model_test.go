@@ -410,7 +410,7 @@ func (c *mClone) serialize(full bool) {
 	dl := map[string]bool{}
 	if full {
 		for k := range c.store {
-			if _, w := c.withheld[k]; w || !tree.has(k) {
+			if _, w := c.withheld[k]; c.withheld[k] != "retention" && (w || !tree.has(k)) {
 				delete(c.withheld, k)
 				c.dirty[k] = true
 			}
@@ -435,7 +435,9 @@ func (c *mClone) serialize(full bool) {
 			}
 		}
 		c.cut(drop, -1, false, maps.Clone(c.swept))
-		clear(c.swept)
+		for k := range c.swept {
+			c.ended(k)
+		}
 	}
 	c.autoPrune()
 }
@@ -534,7 +536,7 @@ func (c *mClone) localPrune(k string) bool {
 
 // restore puts an old copy of the store back; the cursor and what was withheld are gone.
 func (c *mClone) restore(k string) bool {
-	if len(c.dirty) > 0 || c.lost[k] || c.l == nil {
+	if len(c.dirty) > 0 || len(c.swept) > 0 || c.lost[k] || c.l == nil {
 		return false
 	}
 	held := false
@@ -544,7 +546,11 @@ func (c *mClone) restore(k string) bool {
 	if !held {
 		return false
 	}
-	clear(c.withheld)
+	for k, why := range c.withheld {
+		if why != "retention" { // the history says so
+			delete(c.withheld, k)
+		}
+	}
 	if last := c.l.lastOf(k); last != nil {
 		c.store[k] = *last
 		return true
@@ -625,7 +631,11 @@ func (c *mClone) merge() {
 	b, l, r := base.treeOf(), c.l.treeOf(), c.t.treeOf()
 	tree, kt := mTree{}, map[string]int64{}
 	hidden := map[string]mVersion{}
+	retained := map[string]bool{}
 	for k := range keys {
+		if old := base.lastOf(k); old != nil && c.t.lastOf(k) == nil && hr[k] == 0 && c.store[k].c.Same(old.c) {
+			retained[k] = true
+		}
 		d := c.mergeKey(k, b, l, r, hl, hr, base.lastOf(k))
 		switch {
 		case d.shown && d.node.c != nil:
@@ -651,6 +661,9 @@ func (c *mClone) merge() {
 	first, ft := maps.Clone(tree), maps.Clone(kt)
 	for k, v := range hidden {
 		last := c.t.lastOf(k)
+		if retained[k] {
+			continue
+		}
 		if last == nil || !(mNode{c: v.c}).equal(mNode{c: last.c}) || v.time != last.time || r.has(k) {
 			first[k], ft[k] = mNode{c: v.c}, v.time
 		}
@@ -670,12 +683,23 @@ func (c *mClone) merge() {
 			}
 		}
 		c.commit(first, ft, dead, false, nil)
-		c.commit(tree, kt, nil, true, nil)
+		swept := map[string]bool{} // by our line: they go in a commit of their own
+		held, ht := maps.Clone(tree), maps.Clone(kt)
+		for k := range first {
+			if first.has(k) && !tree.has(k) && mine.lastOf(k) == nil && base.lastOf(k) != nil && hl[k] == 0 {
+				swept[k] = true
+				held[k], ht[k] = first[k], ft[k]
+			}
+		}
+		c.commit(held, ht, nil, true, nil)
+		c.commit(tree, kt, nil, true, swept)
 	}
 	c.autoPrune()
 	for k := range c.store {
 		if c.l.treeOf().has(k) {
 			delete(c.withheld, k)
+		} else if retained[k] {
+			c.withheld[k] = "retention"
 		} else if c.withheld[k] == "" {
 			c.withheld[k] = "pruned"
 		}
@@ -690,6 +714,7 @@ func (c *mClone) mergeKey(k string, b, l, r mTree, hl, hr map[string]int64, old 
 	switch {
 	case l.has(k):
 		in.Local.Last = &meta.Version{Content: l[k].c, Time: c.l.ktime[k]}
+	case haveRow && c.withheld[k] == "retention": // it counts as absent
 	case haveRow:
 		in.Local.Last = row.version()
 	default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +47,7 @@ type realCommit struct {
 	text   string
 	gone   []string
 	parent gitdb.Hash
+	swept  bool // a retention commit
 }
 
 // realRepo is a repository that exchanges with the bare one.
@@ -273,10 +275,37 @@ func (c *realClone) do(s schedStep) (at int64, done bool) {
 		c.fail(s.op, c.prune())
 	case "local-prune":
 		return 0, c.localPrune(k)
+	case "sweep":
+		return 0, c.sweep(k)
 	case "restore":
 		return 0, c.restore(s.key)
 	}
 	return 0, true
+}
+
+// sweep deletes a row as a retention sweep does, which may also delete what is not live.
+func (c *realClone) sweep(k meta.KeyRef) (done bool) {
+	c.edit(func(tx *store.Tx) error {
+		row, ok, err := tx.Row(k)
+		if err != nil || !ok {
+			return err
+		}
+		ts, err := tx.Tombstones(k)
+		if err != nil {
+			return err
+		}
+		for _, t := range ts {
+			if err := tx.DeleteTombstone(t); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.LocalPrune([]meta.KeyRef{k}, store.LocalPruneOptions{UpTo: math.MaxInt64}); err != nil {
+			return err
+		}
+		done = true
+		return tx.PutWithheld(store.Withheld{KeyRef: k, EditTime: row.Time, Why: store.Swept})
+	})
+	return done
 }
 
 func (c *realRepo) fetch() error {
@@ -504,6 +533,9 @@ func (c *realClone) restore(letter string) bool {
 		if err != nil || len(pending) > 0 {
 			return nil
 		}
+		if swept, err := tx.HasSwept(); err != nil || swept {
+			return err
+		}
 		var held []meta.KeyRef
 		for w, err := range tx.AllWithheld() {
 			if err != nil {
@@ -594,7 +626,7 @@ func (r *realWorld) commitOf(repo *gitdb.Repo, id gitdb.Hash) *realCommit {
 	r.must(err)
 	c, err := rd.Commit(ctx, id)
 	r.must(err)
-	x := &realCommit{values: views{}}
+	x := &realCommit{values: views{}, swept: strings.HasPrefix(c.Message, "git-meta: retention\n")}
 	if len(c.Parents) > 0 {
 		x.parent = c.Parents[0]
 	}
@@ -655,7 +687,15 @@ func (r *realWorld) commitOf(repo *gitdb.Repo, id gitdb.Hash) *realCommit {
 func (r *realWorld) line() (out []schedCommit) {
 	for id := r.bareTip(); !id.IsZero(); {
 		x := r.commitOf(r.bare, id)
-		out = append(out, schedCommit{x.values, x.gone})
+		gone := slices.Clone(x.gone)
+		if x.swept {
+			for k := range r.commitOf(r.bare, x.parent).values {
+				if _, ok := x.values[k]; !ok {
+					gone = append(gone, k)
+				}
+			}
+		}
+		out = append(out, schedCommit{x.values, gone})
 		id = x.parent
 	}
 	slices.Reverse(out)

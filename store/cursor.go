@@ -45,7 +45,7 @@ func (tx *Tx) CursorRefs() ([]string, error) {
 // PutCursor stores c, in place of one with the same ref and commit; it becomes the
 // latest of its ref.
 func (tx *Tx) PutCursor(c Cursor) error {
-	if err := tx.writable(); err != nil {
+	if err := tx.ownWritable(); err != nil {
 		return err
 	}
 	return tx.run(`INSERT OR REPLACE INTO x_cursor(ref, commit_oid, log_rowid, log_fingerprint, filter_set, prune_checked, seq)
@@ -63,7 +63,7 @@ func (tx *Tx) TrimCursors(ref, keepCommit string) error {
 
 // DeleteCursors forgets every cursor of ref.
 func (tx *Tx) DeleteCursors(ref string) error {
-	if err := tx.writable(); err != nil {
+	if err := tx.ownWritable(); err != nil {
 		return err
 	}
 	return tx.run("DELETE FROM x_cursor WHERE ref = ?", ref)
@@ -90,7 +90,7 @@ func (tx *Tx) MoveCursors(del func() error) error {
 			held = append(held, c)
 		}
 	}
-	if err := del(); err != nil {
+	if err := tx.noteCut(del); err != nil {
 		return err
 	}
 	for _, c := range held {
@@ -109,5 +109,5 @@ func (tx *Tx) MoveCursors(del func() error) error {
 			return err
 		}
 	}
-	return nil
+	return tx.keepNumbering()
 }

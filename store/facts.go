@@ -18,7 +18,7 @@ func (tx *Tx) Fact(name string) (value string, ok bool, err error) {
 
 // PutFact stores a fact in place of the one of that name.
 func (tx *Tx) PutFact(name, value string) error {
-	if err := tx.writable(); err != nil {
+	if err := tx.ownWritable(); err != nil {
 		return err
 	}
 	return tx.run("INSERT OR REPLACE INTO x_facts(name, value) VALUES (?, ?)", name, value)
@@ -26,7 +26,7 @@ func (tx *Tx) PutFact(name, value string) error {
 
 // DeleteFact forgets a fact.
 func (tx *Tx) DeleteFact(name string) error {
-	if err := tx.writable(); err != nil {
+	if err := tx.ownWritable(); err != nil {
 		return err
 	}
 	return tx.run("DELETE FROM x_facts WHERE name = ?", name)

@@ -44,7 +44,7 @@ func (tx *Tx) LocalPrune(keys []meta.KeyRef, o LocalPruneOptions) (n int64, err 
 		if err != nil {
 			return 0, err
 		}
-		hidden = hidden && (w.Why == Pruned || w.Why == TooBig || w.Why == Unclear)
+		hidden = hidden && (w.Why != LocalPruned && w.Why != Swept)
 		if err := tx.deleteRow(row.ID); err != nil {
 			return 0, err
 		}
@@ -54,6 +54,9 @@ func (tx *Tx) LocalPrune(keys []meta.KeyRef, o LocalPruneOptions) (n int64, err 
 			err = tx.PutWithheld(Withheld{k, row.Time, LocalPruned})
 		}
 		if err != nil {
+			return 0, err
+		}
+		if err := tx.noteRecount(k); err != nil {
 			return 0, err
 		}
 		dropped = append(dropped, k)

@@ -21,9 +21,10 @@ type Position struct {
 
 const (
 	logColumns = "rowid, target_type, target_value, key, value, value_type, operation, email, timestamp"
-	logNewest  = "SELECT " + logColumns + " FROM metadata_log ORDER BY rowid DESC LIMIT 1"
-	logAt      = "SELECT " + logColumns + " FROM metadata_log WHERE rowid = ?"
-	logBefore  = "SELECT " + logColumns + " FROM metadata_log WHERE rowid < ? ORDER BY rowid DESC LIMIT 1"
+	// Records below 1 are before every position.
+	logNewest = "SELECT " + logColumns + " FROM metadata_log WHERE rowid > 0 ORDER BY rowid DESC LIMIT 1"
+	logAt     = "SELECT " + logColumns + " FROM metadata_log WHERE rowid = ?"
+	logBefore = "SELECT " + logColumns + " FROM metadata_log WHERE rowid < ? AND rowid > 0 ORDER BY rowid DESC LIMIT 1"
 )
 
 // position reads logColumns. The fingerprint is the SHA-1 of the eight columns after

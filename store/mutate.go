@@ -297,6 +297,9 @@ func (tx *Tx) DeleteRow(k meta.KeyRef) error {
 	if !ok || err != nil {
 		return err
 	}
+	if err := tx.noteRecount(k); err != nil {
+		return err
+	}
 	return tx.deleteRow(row.ID)
 }
 

@@ -39,6 +39,7 @@ type DB struct {
 	mu       sync.Mutex
 	c        *conn
 	readOnly bool
+	scratch  bool            // temporary copies of own tables are there: see UpdateOwn
 	tables   map[string]bool // tables of our own known to exist, and tree_stats
 }
 

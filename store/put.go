@@ -49,7 +49,7 @@ func (tx *Tx) Put(k meta.KeyRef, v meta.Value, e Edit, o PutOptions) error {
 		}
 	}
 	if o.NoLog {
-		return nil
+		return tx.noteRecount(k)
 	}
 	return tx.log(k, opSet, logged, v.Type, e.Email, e.Time)
 }

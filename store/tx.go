@@ -20,6 +20,9 @@ type Tx struct {
 	lastMaterializedOK bool
 	// Known to be empty: spares a statement for each of many loaded keys.
 	noTombstones, noWithheld, emptiesKnown bool
+	// The collections that x_created is kept for, valid if collectionsKnown.
+	collections      []string
+	collectionsKnown bool
 }
 
 // bg is for short statements: they are not worth a goroutine that watches a context.
@@ -105,6 +108,14 @@ func (tx *Tx) has(table string) (bool, error) {
 	return have[table], nil
 }
 
+// ownWritable is writable for the tables of [DB.UpdateOwn].
+func (tx *Tx) ownWritable() error {
+	if tx.db.scratch {
+		return tx.ctx.Err()
+	}
+	return tx.writable()
+}
+
 // run executes a short statement.
 func (tx *Tx) run(text string, args ...any) error {
 	_, err := tx.c.exec(bg, text, args...)
@@ -148,3 +159,6 @@ func (tx *Tx) Counts() (keys, tombstones int64, err error) {
 	tombstones, err = tx.c.int64(tx.ctx, "SELECT count(*) FROM tombstones")
 	return keys, tombstones, err
 }
+
+// ReadOnly reports whether the store is open for reading.
+func (tx *Tx) ReadOnly() bool { return tx.db.readOnly }

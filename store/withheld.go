@@ -74,6 +74,9 @@ func (tx *Tx) PutWithheld(w Withheld) error {
 	if err := tx.writable(); err != nil {
 		return err
 	}
+	if err := tx.noteWithheld(w.KeyRef, w.Why); err != nil {
+		return err
+	}
 	tx.noWithheld = false
 	return tx.run("INSERT OR REPLACE INTO x_withheld(target_type, target_value, key, edit_time, why) VALUES (?, ?, ?, ?, ?)", append(keyArgs(w.KeyRef), w.EditTime, w.Why)...)
 }
@@ -84,6 +87,9 @@ func (tx *Tx) DeleteWithheld(k meta.KeyRef) error {
 		return err
 	}
 	if err := tx.knowEmpties(); err != nil || tx.noWithheld {
+		return err
+	}
+	if err := tx.noteWithheld(k, ""); err != nil {
 		return err
 	}
 	return tx.run("DELETE FROM x_withheld WHERE target_type = ? AND target_value = ? AND key = ?", keyArgs(k)...)
@@ -136,6 +142,9 @@ func (tx *Tx) WithholdPruned(keys []meta.KeyRef) error {
 	}
 	if len(keys) == 0 {
 		return nil
+	}
+	if err := tx.noteManyWithheld(); err != nil {
+		return err
 	}
 	tx.noWithheld = false
 	if !slices.IsSortedFunc(keys, meta.KeyRef.Compare) {

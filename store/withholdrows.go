@@ -16,6 +16,9 @@ func (tx *Tx) WithholdRows(ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
+	if err := tx.noteManyWithheld(); err != nil {
+		return err
+	}
 	tx.noWithheld = false
 	list := make([]byte, 0, 8*len(ids))
 	for i, id := range ids {

@@ -1,11 +1,4 @@
-// Package retention keeps collections of keys at a size or an age (design §10).
 package retention
-
-import (
-	"context"
-
-	"github.com/git-meta/git-meta-go/serialize"
-)
 
 // Bounds says what a collection keeps. A zero field: no bound on that axis.
 type Bounds struct {
@@ -25,6 +18,10 @@ type State struct {
 	Confirmed     bool   // the automatic sweep acts on these bounds
 	Detached      bool   // not in the manifest: skipped
 	Problem       error  // of the manifest entry or an override; the axis or collection is not enforced
+
+	// What decides each axis: the key of the override, or file:line of the author's
+	// default; empty where Effective has no bound.
+	RowsFrom, AgeFrom string
 }
 
 // Axis is what a [Patch] does to one bound: nothing, unless Set or Clear.
@@ -35,24 +32,6 @@ type Axis struct {
 
 // Patch changes the overrides of a collection, per axis.
 type Patch struct{ MaxRows, MaxAgeDays Axis }
-
-// GetCollectionRetention returns the state of one collection.
-func GetCollectionRetention(ctx context.Context, env *serialize.Env, name string) (*State, error) {
-	panic("not built")
-}
-
-// List returns the state of every collection that the manifest declares or that has an
-// override, by name.
-func List(ctx context.Context, env *serialize.Env) ([]State, error) { panic("not built") }
-
-// SetCollectionRetention changes overrides, all or nothing, and returns the new state.
-func SetCollectionRetention(ctx context.Context, env *serialize.Env, name string, p Patch) (*State, error) {
-	panic("not built")
-}
-
-// Accept confirms the bounds of the named collections, of all declared ones if none is
-// named, for the automatic sweep in this repository.
-func Accept(ctx context.Context, env *serialize.Env, names ...string) error { panic("not built") }
 
 // SweepOptions says what to sweep.
 type SweepOptions struct {
@@ -80,18 +59,9 @@ type SweepResult struct {
 	Done        bool // nothing is left over any bound
 }
 
-// Sweep deletes what the effective bounds no longer keep.
-func Sweep(ctx context.Context, env *serialize.Env, o SweepOptions) (*SweepResult, error) {
-	panic("not built")
-}
-
 // AutoResult is what an automatic sweep found.
 type AutoResult struct {
 	Swept       *SweepResult // nil: it was not due or had nothing to do
 	Unconfirmed []State      // collections with rows to go whose bounds nobody has confirmed here
 	Next        int64        // ms; when it is due again, 0: switched off
 }
-
-// AutoSweep does one pass over the confirmed collections if one is due
-// (meta:retention:interval).
-func AutoSweep(ctx context.Context, env *serialize.Env) (*AutoResult, error) { panic("not built") }

@@ -18,20 +18,27 @@ type IO struct {
 	// InTTY, OutTTY and ErrTTY say which streams are a terminal.
 	InTTY, OutTTY, ErrTTY bool
 
-	getenv func(string) (string, bool)
-	inFd   int
+	getenv  func(string) (string, bool)
+	inFd    int
+	outFile *os.File // nil: the output is no file
 }
 
 // New returns the streams of a run. Environment variables are read with getenv.
 func New(in io.Reader, out, err io.Writer, getenv func(string) (string, bool)) *IO {
 	s := &IO{In: in, Out: &Output{w: bufio.NewWriterSize(out, 16<<10)}, Err: err, getenv: getenv, inFd: -1}
 	s.OutTTY, s.ErrTTY = isTerminal(out), isTerminal(err)
+	s.outFile, _ = out.(*os.File)
 	if f, ok := in.(*os.File); ok {
 		s.inFd = int(f.Fd())
 		s.InTTY = term.IsTerminal(s.inFd)
 	}
 	return s
 }
+
+// OutGone reports whether the output goes into a pipe that nobody reads any more: a
+// command that waits for something to print can end. Where that cannot be told it is
+// false, and the next write fails.
+func (s *IO) OutGone() bool { return s.outFile != nil && nobodyReads(s.outFile) }
 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package ui
+
+import "os"
+
+func nobodyReads(*os.File) bool { return false }

@@ -28,21 +28,22 @@ func newChangesCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "changes [options]",
 		Long: `Show the changes of the store, in the order in which they were made here: time,
-operation, target, key, type and author of each; values are read with git meta
-get. With --json a line is an object with the fields target, key, operation,
-type, author, time and cursor; type is null for rm. A cursor names the place
-behind its change: --since CURSOR goes on there. Without --since the first change
-that the log still has comes first; --since now starts at the end and prints the
-cursor of that place (with --json as {"cursor": ...}, with --follow only then).
+operation, target, key, type and author of each; git meta get has the values.
+With --json a line is an object with the fields target, key, operation, type,
+author, time and cursor; type is null for rm. A cursor is the place behind its
+change: --since CURSOR goes on there. Without --since the first line is the
+oldest change that the log still has. --since now starts at the end, and prints
+the cursor of that place: with --json as {"cursor": ...}, else bare, and only
+without --follow.
 
 Retention deletes without a record in this feed. Where a cursor is older than
 the last deletion, is of another store, or stands on a record that is gone, one
-line {"resync": true, "cursor": ...} says so: read all values again and go on
-from that cursor. A reader that starts takes a cursor with --since now, reads the
-values, then the changes since that cursor.
+line {"resync": true, "cursor": ...} says so: read all values again, and go on
+from that cursor. A reader that begins takes a cursor with --since now, reads
+the values, and then what has changed since that cursor.
 
-Nothing is written, locked or fetched. --follow sees what other programs write,
-within a second, and ends with an interrupt or when nobody reads its output.
+Nothing is written, locked or fetched. --follow sees what other programs write
+within a second; it ends when it is interrupted or nobody reads its output.
 
 ` + exitStatus,
 		Example: `  git meta changes
@@ -99,6 +100,7 @@ func runChanges(ctx context.Context, a *app, o changesOptions) error {
 	if err != nil {
 		return err
 	}
+	src.Follow = o.follow
 	watch := store.NewWatch(src.Path)
 	watch.Changed()
 	if o.since == sinceNow {

@@ -31,6 +31,10 @@ meta:prune:max-size bytes, it is cut back to meta:prune:min-keys and
 meta:prune:min-size (half the maximum where they are missing), oldest keys
 first. meta:prune:since is the default window of git meta prune.
 
+Retention: meta:retention:COLLECTION:max-rows and :max-age-days override what
+.git-meta says of a collection, and meta:retention:interval (1d) is how often
+the automatic sweep is due at most; git meta retention -h explains them.
+
 ` + exitStatus,
 		Example: `  git meta config meta:prune:max-keys 10000
   git meta config meta:prune:max-size 50m

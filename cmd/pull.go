@@ -74,6 +74,9 @@ func (a *app) reportBrought(b *exchange.Brought) {
 		a.note("%s from %s: ours stay", ui.Plural(b.Side.Skipped, "key that is here already was not taken", "keys that are here already were not taken"), ui.OneLine(b.Remote.Name))
 	case b.Merge != nil:
 		reportMerge(a, b.Merge)
+		if x := b.Merge.Retention; x != nil {
+			a.step(false, retainedText(x))
+		}
 		if x := b.Merge.AutoPrune; x != nil {
 			a.step(false, "auto-pruned "+ui.Plural(x.KeysDropped, "key", "keys"))
 		}

@@ -118,6 +118,9 @@ func (a *app) reportPush(p *exchange.Pushed) {
 	for _, m := range p.Merges {
 		reportMerge(a, m)
 	}
+	for _, x := range p.Retentions {
+		a.step(false, retainedText(x))
+	}
 	for _, x := range p.AutoPrunes {
 		a.step(false, "auto-pruned "+ui.Plural(x.KeysDropped, "key", "keys"))
 	}
@@ -131,7 +134,7 @@ func pushJSON(p *exchange.Pushed) *ui.Object {
 	case p.UpToDate:
 		status = "up-to-date"
 	}
-	serialized, merges, prunes := []any{}, []any{}, []any{}
+	serialized, merges, prunes, retentions := []any{}, []any{}, []any{}, []any{}
 	for _, r := range p.Serialized {
 		serialized = append(serialized, (&ui.Object{}).Add("ref", r.Ref).Add("commit", orNull(r.Commit)).Add("changes", r.Changes))
 	}
@@ -141,9 +144,12 @@ func pushJSON(p *exchange.Pushed) *ui.Object {
 	for _, x := range p.AutoPrunes {
 		prunes = append(prunes, prunedJSON(x))
 	}
+	for _, x := range p.Retentions {
+		retentions = append(retentions, retainedJSON(x))
+	}
 	return (&ui.Object{}).Add("remote", p.Remote.Name).Add("ref", p.Remote.MainRef()).Add("local_ref", p.Local).
 		Add("status", status).Add("commit", orNull(p.Commit)).Add("attempts", p.Attempts).
-		Add("serialized", serialized).Add("merges", merges).Add("auto_prunes", prunes)
+		Add("serialized", serialized).Add("merges", merges).Add("auto_prunes", prunes).Add("retentions", retentions)
 }
 
 func prunedJSON(p *serialize.Pruned) *ui.Object {

@@ -137,6 +137,9 @@ func changeRetention(ctx context.Context, a *app, o retentionOptions) error {
 	if err != nil {
 		return err
 	}
+	if none, err := a.nothingToAccept(ctx, o); err != nil || none {
+		return err
+	}
 	env, err := a.env(ctx)
 	if err != nil {
 		return err
@@ -192,7 +195,7 @@ func (o retentionOptions) patch() (p retention.Patch, err error) {
 func (o retentionOptions) badBound(name, clearer, text string, err error) error {
 	hint := meta.HintOf(err)
 	if strings.Trim(text, "0") == "" && text != "" {
-		hint = "no override can say \"no bound\"; to go back to the manifest: git meta retention " + shellWord(o.collection) + " " + dashes(clearer)
+		hint = "no override can say \"no bound\"; to go back to the manifest: " + retention.Command(o.collection, dashes(clearer))
 	}
 	return &meta.Error{Op: dashes(name), Err: err, Hint: hint}
 }
@@ -208,6 +211,22 @@ func (a *app) checkCollection(ctx context.Context, name string) error {
 		_, err = retention.GetCollectionRetention(ctx, env, name)
 	}
 	return err
+}
+
+// nothingToAccept makes no store for --accept where nothing is declared.
+func (a *app) nothingToAccept(ctx context.Context, o retentionOptions) (bool, error) {
+	if o.collection != "" {
+		return false, nil
+	}
+	env, err := a.retentionEnv(ctx)
+	if err != nil || env.DB != nil {
+		return false, err
+	}
+	states, err := retention.List(ctx, env)
+	if err == nil && len(states) == 0 {
+		a.listRetention(o, nil)
+	}
+	return len(states) == 0, err
 }
 
 // retentionEnv returns what the reading commands work on. A store that can be written is
@@ -242,8 +261,8 @@ func (a *app) notePast(ctx context.Context, tx *store.Tx, k meta.KeyRef, ms int6
 	}
 	name, days, past, err := retention.Past(ctx, env, tx, k, ms)
 	if past {
-		a.note("%s is past the limit of collection %s (%s): the next sweep would delete it; how many in all: git meta retention %s",
-			k, name, daysText(days), shellWord(name))
+		a.note("%s is past the limit of collection %s (%s): the next sweep would delete it; how many in all: %s",
+			k, name, daysText(days), retention.Command(name))
 	}
 	return err
 }

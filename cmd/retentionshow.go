@@ -35,7 +35,7 @@ func (a *app) showRetention(o retentionOptions, s *retention.State) error {
 	if s.Detached {
 		line("status", "detached: not in .git-meta, never swept")
 		if s.Override != (retention.Bounds{}) {
-			a.Out.Printf("  to remove the overrides: git meta retention %s --clear-rows --clear-age\n", shellWord(s.Collection))
+			a.Out.Printf("  to remove the overrides: %s\n", retention.Command(s.Collection, "--clear-rows", "--clear-age"))
 		}
 		a.retentionProblem(s)
 		return nil
@@ -52,7 +52,7 @@ func (a *app) showRetention(o retentionOptions, s *retention.State) error {
 		line("confirmed", "yes: the automatic sweep acts on these bounds here")
 	default:
 		line("confirmed", "no: the automatic sweep leaves them alone; to confirm them here:")
-		a.Out.Printf("  %s git meta retention %s --accept\n", ui.Pad("", 12), shellWord(s.Collection))
+		a.Out.Printf("  %s %s\n", ui.Pad("", 12), retention.Command(s.Collection, "--accept"))
 	}
 	a.retentionProblem(s)
 	return nil

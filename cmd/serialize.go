@@ -23,10 +23,10 @@ func newSerializeCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "serialize [options]",
 		Long: `Write what has changed in the store as git trees, commit it on the local ref
-refs/meta/local/main (and on the refs that meta:filter rules name), then prune
-the tree if it is over the project's limits: see git meta config -h. Without
-changes nothing is written. A published tree that the store has not seen yet is
-loaded first.
+refs/meta/local/main (and on the refs that meta:filter rules name), drop from
+them what git meta retention sweep has deleted, then prune the tree if it is
+over the project's limits: see git meta config -h. Without changes nothing is
+written. A published tree that the store has not seen yet is loaded first.
 
 ` + exitStatus,
 		Example: `  git meta serialize
@@ -135,7 +135,11 @@ func (a *app) printSerialized(o serializeOptions, res *serialize.Result, warning
 			auto = (&ui.Object{}).Add("commit", orNull(p.Commit)).
 				Add("keys_dropped", p.KeysDropped).Add("keys_retained", p.KeysRetained)
 		}
-		a.Out.Println(ui.JSON((&ui.Object{}).Add("refs", refs).Add("auto_prune", auto).Add("warnings", append([]string{}, warnings...))))
+		var kept any
+		if res.Retention != nil {
+			kept = retainedJSON(res.Retention)
+		}
+		a.Out.Println(ui.JSON((&ui.Object{}).Add("refs", refs).Add("auto_prune", auto).Add("retention", kept).Add("warnings", append([]string{}, warnings...))))
 		return
 	}
 	if a.quiet {
@@ -152,15 +156,35 @@ func (a *app) printSerialized(o serializeOptions, res *serialize.Result, warning
 			a.Out.Printf("serialized to %s\n", r.Ref)
 		}
 	}
+	if res.Retention != nil {
+		a.Out.Println(would + retainedText(res.Retention))
+	}
 	if res.WouldPrune {
 		a.Out.Println("would be auto-pruned: the tree passes a maximum")
 	}
 	if p := res.AutoPrune; p != nil {
 		a.Out.Printf("%sauto-pruned %d entries\n", would, p.KeysDropped)
 	}
-	if len(res.Refs) == 0 && res.AutoPrune == nil {
+	if len(res.Refs) == 0 && res.AutoPrune == nil && res.Retention == nil {
 		a.Out.Println("no metadata to serialize")
 	}
+}
+
+// retainedText says what retention took out of the published tree.
+func retainedText(r *serialize.Retained) string {
+	return "dropped " + ui.Plural(r.KeysDropped, "key", "keys") + " by retention"
+}
+
+func retainedJSON(r *serialize.Retained) *ui.Object {
+	var left any
+	if r.KeysRetained >= 0 {
+		left = r.KeysRetained
+	}
+	refs := []any{}
+	for _, x := range r.Refs {
+		refs = append(refs, (&ui.Object{}).Add("ref", x.Ref).Add("commit", orNull(x.Commit)).Add("keys_dropped", x.Changes))
+	}
+	return (&ui.Object{}).Add("commit", orNull(r.Commit)).Add("keys_dropped", r.KeysDropped).Add("keys_retained", left).Add("refs", refs)
 }
 
 // orNull returns s, or null for JSON if it is empty.

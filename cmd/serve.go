@@ -33,14 +33,18 @@ func newServeCmd(a *app) *cobra.Command {
 		Use: "serve [options]",
 		Long: `Answer HTTP requests of tools beside this repository, and sweep collections in
 the background, as often as meta:retention:interval says, where their bounds are
-confirmed (git meta retention -h). ID is the name of the repository's folder, or
-default:
+confirmed (git meta retention -h):
 
-  GET   /v1/apps/ID/collections/NAME/retention   as retention NAME --json
-  PATCH the same, with {"maxRows": N, "maxAgeDays": N}: sets overrides; null
-        clears one, a field left away stays
-  GET   /v1/apps/ID/changes?since=CURSOR         server-sent events: change and
-        resync, with the data of git meta changes --json and the cursor as id
+  GET   /v1/apps/ID/collections/NAME/retention
+        what git meta retention NAME --json prints
+  PATCH /v1/apps/ID/collections/NAME/retention
+        sets overrides: {"maxRows": 500, "maxAgeDays": null}; null clears one,
+        and a field left away stays as it is
+  GET   /v1/apps/ID/changes?since=CURSOR
+        server-sent events, change and resync: the data is a line of git meta
+        changes --json, the id its cursor; since=now begins at the end
+
+ID is the name of the repository's folder, or default.
 
 The first line of output names the address and the file with the token that
 every request must carry (Authorization: Bearer TOKEN). The file is in the git
@@ -82,6 +86,7 @@ func runServe(ctx context.Context, a *app, o serveOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	src.Follow = true
 	token, err := server.NewTokenFile(r.CommonDir, l.Addr().String())
 	if err != nil {
 		return failf("the token is kept there: get write permission for the folder", "token: %w", err)
@@ -228,11 +233,20 @@ func (b backend) set(ctx context.Context, name string, p retention.Patch) (s *re
 	return s, err
 }
 
-// autoSweep does a pass if one is due. Without a store there is nothing to sweep.
+// autoSweep does a pass if one is due. Nothing is opened for writing, or created, to find
+// out.
 func (b backend) autoSweep(ctx context.Context) (res *retention.AutoResult, err error) {
 	err = b.with(func(a *app) error {
-		env, err := b.sweepEnv(ctx, a)
-		if env == nil || err != nil {
+		env, err := b.logged(a.pruneEnv(ctx, true))
+		if err != nil {
+			return err
+		}
+		due, next, err := retention.Due(ctx, env)
+		if err != nil || !due {
+			res = &retention.AutoResult{Next: next}
+			return err
+		}
+		if env, err = b.logged(a.env(ctx)); err != nil {
 			return err
 		}
 		res, err = retention.AutoSweep(ctx, env)
@@ -241,23 +255,15 @@ func (b backend) autoSweep(ctx context.Context) (res *retention.AutoResult, err 
 	return res, err
 }
 
+// sweepPass goes on where a pass of autoSweep was not the last one.
 func (b backend) sweepPass(ctx context.Context) (res *retention.SweepResult, err error) {
 	err = b.with(func(a *app) error {
-		env, err := b.sweepEnv(ctx, a)
-		if env == nil || err != nil {
+		env, err := b.logged(a.env(ctx))
+		if err != nil {
 			return err
 		}
 		res, err = retention.Sweep(ctx, env, retention.SweepOptions{Confirmed: true, Passes: 1})
 		return err
 	})
 	return res, err
-}
-
-// sweepEnv returns nil without a store.
-func (b backend) sweepEnv(ctx context.Context, a *app) (*serialize.Env, error) {
-	has, err := a.hasStore(ctx)
-	if err != nil || !has {
-		return nil, err
-	}
-	return b.logged(a.env(ctx))
 }

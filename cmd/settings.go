@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/prune"
@@ -105,13 +104,4 @@ func (a *app) noteShort(tx *store.Tx, t meta.Target) error {
 	return nil
 }
 
-// shellWord quotes s for a shell where that is needed.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+,=", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
+func shellWord(s string) string { return meta.ShellWord(s) }

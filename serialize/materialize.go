@@ -53,6 +53,7 @@ type MergeResult struct {
 	Removed   int         // rows removed
 	Unclear   []meta.KeyRef
 	AutoPrune *Pruned
+	Retention *Retained // of the serialize before the merge
 }
 
 // Materialize brings the commit that ref is at into the local ref and the store: local
@@ -80,7 +81,7 @@ func materializeOnce(ctx context.Context, env *Env, ref string, o MergeOptions) 
 		if err != nil {
 			return nil, err
 		}
-		res.AutoPrune = r.AutoPrune
+		res.AutoPrune, res.Retention = r.AutoPrune, r.Retention
 	}
 	localRef := env.LocalRef(meta.MainDestination)
 	local, err := env.tip(ctx, localRef)
@@ -122,7 +123,8 @@ func (m *merger) adopt(localRef string, res *MergeResult, o MergeOptions) error 
 	if err != nil {
 		return err
 	}
-	res.Strategy, res.Commit, res.Loaded, res.AutoPrune = FastForward, m.remote.String(), r.Loaded, r.AutoPrune
+	res.Strategy, res.Commit, res.Loaded = FastForward, m.remote.String(), r.Loaded
+	res.AutoPrune, res.Retention = r.AutoPrune, r.Retention
 	return nil
 }
 

@@ -516,5 +516,14 @@ func (m *merger) pruneMessage(dropped int64) (string, error) {
 
 func (m *merger) retentionMessage(dropped int64) (string, error) {
 	left, err := shownKeys(m.tx)
-	return retentionMessage(dropped, left), err
+	for _, d := range m.keys { // the store is as it was before the merge
+		was := (d.row != nil) != d.in.Withheld
+		switch _, is := d.final.kind(); {
+		case is && !was:
+			left++
+		case was && !is:
+			left--
+		}
+	}
+	return retentionMessage(dropped, max(0, left)), err
 }

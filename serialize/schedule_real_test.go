@@ -211,7 +211,13 @@ func (c *realClone) edit(f func(*store.Tx) error) bool {
 func (c *realClone) load(key string) {
 	ctx := context.Background()
 	c.fail("load", serialize.LoadForEdit(ctx, c.e, keyOf(key)))
-	if _, have := c.rows()[key]; !have {
+	swept := false
+	c.fail("load", c.db.View(ctx, func(tx *store.Tx) error {
+		w, _, err := tx.Withheld(keyOf(key))
+		swept = w.Why == store.Swept
+		return err
+	}))
+	if _, have := c.rows()[key]; !have && !swept {
 		c.fail("load", serialize.LoadFromHistory(ctx, c.e, keyOf(key)))
 	}
 }

@@ -567,7 +567,7 @@ func randomSchedule(r *rand.Rand, pool []string, peer bool, longest int) schedul
 		x := parseSteps("A." + ops[r.IntN(len(ops))])[0]
 		x.clone = r.IntN(n)
 		not := func(ops ...string) bool { return slices.Contains(ops, x.op) }
-		if peer && not("rm", "sweep", "local-prune", "drop", "pop") || x.clone == s.peer && not("prune", "full", "local-prune", "sweep", "fetch", "restore", "crash") {
+		if peer && not("rm", "local-prune", "drop", "pop") || x.clone == s.peer && not("prune", "full", "local-prune", "sweep", "fetch", "restore", "crash") {
 			continue
 		}
 		s.steps = append(s.steps, x)

@@ -103,6 +103,16 @@
 // Somebody removed the key knowingly. It counts while the key's tombstone has the same
 // timestamp; the peer may have replaced the tombstone.
 //
+// # The feed
+//
+// [Tx.Feed] is metadata_log for others: the records at rowids above 0, in their order. A
+// [FeedCursor] kept outside names the store (the fact [FactStoreID]), the newest retention
+// pass ([FactWatermark]), how often this program has deleted the newest record (the fact
+// log-cut, since SQLite then gives its rowid to the next one), and a record by rowid and
+// fingerprint. If one of them is no longer so, records may be missing behind the cursor
+// that nothing tells of: its reader is told to read everything again. [Watch] notices
+// that there may be something new.
+//
 // # Files and transactions
 //
 // The file is in WAL mode, set when it is created. Writers start with BEGIN IMMEDIATE

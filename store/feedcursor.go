@@ -45,6 +45,9 @@ func (c FeedCursor) String() string {
 	return s
 }
 
+// Watermark returns the number of the newest retention pass that the cursor knows of.
+func (c FeedCursor) Watermark() int64 { return c.watermark }
+
 // ParseFeedCursor reads the text of a cursor. An error is [meta.ErrInvalid] and names the
 // text.
 func ParseFeedCursor(s string) (FeedCursor, error) {

@@ -10,7 +10,7 @@ const (
 	guardType   = "path"
 	guardValue  = ".git-meta"
 	guardKey    = "x:retention"
-	factGuard   = "retention:guard" // there once was one
+	factGuard   = "retention:guard"
 	guardWhere  = " target_type = '" + guardType + "' AND target_value = '" + guardValue + "' AND key = '" + guardKey + "' AND timestamp = 0"
 	hasGuardSQL = "SELECT 1 FROM metadata_log WHERE" + guardWhere
 	// An empty log needs an ordinary first record: SQLite counts on from the greatest
@@ -20,48 +20,77 @@ const (
 	dropGuardSQL = "DELETE FROM metadata_log WHERE" + guardWhere
 )
 
-// Guard says what the log tells about deletions without a record.
+// Guard says what is known of deletions without a record.
 type Guard int
 
 const (
-	NoGuard    Guard = iota // nothing: there is no guard yet
+	NoGuard    Guard = iota // nothing: nobody has been watching
 	GuardHolds              // there were none
 	GuardGone               // there may have been some
 )
 
-// Guard looks whether the guard is still there.
+// guardSet is the fact's value where the record is there.
+const guardSet = "record"
+
+// Guard looks whether the guard is still there. An empty log, and a store that is open for
+// reading, cannot have one: then it is the numbers of rows, entries and members, and
+// the sum of the rows' times.
 func (tx *Tx) Guard() (Guard, error) {
-	if _, ok, err := tx.Fact(factGuard); err != nil || !ok {
+	text, ok, err := tx.Fact(factGuard)
+	if err != nil || !ok {
 		return NoGuard, err
 	}
-	ok, err := tx.c.one(bg, hasGuardSQL, nil, nil)
+	if text == guardSet {
+		ok, err = tx.c.one(bg, hasGuardSQL, nil, nil)
+	} else {
+		var p Position
+		if p, err = tx.LogPosition(); err == nil && p.RowID != 0 && !tx.db.scratch {
+			return NoGuard, nil // it could be there by now
+		}
+		var now string
+		if err == nil {
+			now, err = tx.rowCounts()
+		}
+		ok = now == text
+	}
 	if err != nil || !ok {
 		return GuardGone, err
 	}
 	return GuardHolds, nil
 }
 
-// SetGuard writes the guard, if there is none. It reports false where it cannot be: the
-// log is empty, or the store is open for reading.
-func (tx *Tx) SetGuard() (bool, error) {
+// SetGuard makes the guard say what is true now. The caller knows that nothing was deleted
+// without being noticed, or looks at all rows afterwards.
+func (tx *Tx) SetGuard() error {
 	if err := tx.ownWritable(); err != nil {
-		return false, err
+		return err
 	}
 	ok, err := tx.c.one(bg, hasGuardSQL, nil, nil)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if !ok && tx.write {
 		n, err := tx.changed(putGuardSQL)
 		if err != nil {
-			return false, err
+			return err
 		}
 		ok = n > 0
 	}
+	text := guardSet
 	if !ok {
-		return false, tx.DeleteFact(factGuard)
+		if text, err = tx.rowCounts(); err != nil {
+			return err
+		}
 	}
-	return true, tx.PutFact(factGuard, "1")
+	if was, _, err := tx.Fact(factGuard); err != nil || was == text {
+		return err
+	}
+	return tx.PutFact(factGuard, text)
+}
+
+func (tx *Tx) rowCounts() (text string, err error) {
+	_, err = tx.c.one(tx.ctx, "SELECT (SELECT count(*) || ' ' || coalesce(sum(last_timestamp % 2147483647), 0) FROM metadata) || ' ' || (SELECT count(*) FROM list_values) || ' ' || (SELECT count(*) FROM set_values)", nil, func(r *rows) { text = r.str(0) })
+	return text, err
 }
 
 // DropGuard deletes the guard.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"strings"
 )
 
@@ -10,16 +11,38 @@ var scratchTables = []string{"x_created", "x_recount", "x_usage", "x_facts", "x_
 
 // UpdateOwn runs f in a transaction that may write what can be made again at any time:
 // x_created, x_recount, x_usage, facts and cursors. On a store that is open for writing
-// it is [DB.Update]. On one that is open for reading those tables are copied into memory
+// it is an [DB.Update] that does not wait for the disk: a power cut may take what f wrote,
+// as part of the last changes. On one that is open for reading those tables are copied into memory
 // first, where this DB finds them from then on; nothing else sees what f writes.
 func (db *DB) UpdateOwn(ctx context.Context, f func(*Tx) error) error {
 	if !db.readOnly {
-		return db.Update(ctx, f)
+		return db.relaxed(func() error { return db.Update(ctx, f) })
 	}
 	if err := db.makeScratch(ctx); err != nil {
 		return err
 	}
 	return db.run(ctx, "BEGIN", false, f)
+}
+
+// relaxed runs f with synchronous NORMAL.
+func (db *DB) relaxed(f func() error) error {
+	if db.o.Bulk {
+		return f()
+	}
+	set := func(mode string) error {
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		if db.c == nil {
+			return nil
+		}
+		_, err := db.c.exec(bg, "PRAGMA synchronous = "+mode)
+		return err
+	}
+	if err := set("NORMAL"); err != nil {
+		return err
+	}
+	err := f()
+	return errors.Join(err, set("FULL"))
 }
 
 func (db *DB) makeScratch(ctx context.Context) error {

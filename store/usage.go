@@ -41,11 +41,35 @@ func (tx *Tx) DropEmptyUsage() error {
 	return tx.run("DELETE FROM x_usage WHERE rows = 0 AND bytes = 0")
 }
 
-// CountCreatedBefore returns how many live rows of a collection were created before ms.
-// It reads that part of an index: about 0.1 s for a million rows.
+// CountCreatedBefore returns how many live rows of a collection were created before ms. It
+// counts in an index, on the side of ms where it expects fewer: about 0.25 µs a row there.
 func (tx *Tx) CountCreatedBefore(collection string, ms int64) (int64, error) {
 	if ok, err := tx.has("x_created"); !ok || err != nil {
 		return 0, err
 	}
-	return tx.c.int64(tx.ctx, "SELECT count(*) FROM x_created WHERE collection = ? AND created < ?", collection, ms)
+	rowCount, _, err := tx.Usage(collection)
+	if err != nil {
+		return 0, err
+	}
+	var oldest, newest int64
+	for q, at := range map[string]*int64{oldestTimeSQL: &oldest, newestTimeSQL: &newest} {
+		if _, err := tx.c.one(bg, q, []any{collection}, func(r *rows) { *at = r.num(0) }); err != nil {
+			return 0, err
+		}
+	}
+	switch {
+	case rowCount == 0 || ms <= oldest:
+		return 0, nil
+	case ms > newest:
+		return rowCount, nil
+	case ms-oldest < newest-ms:
+		return tx.c.int64(tx.ctx, "SELECT count(*) FROM x_created WHERE collection = ? AND created < ?", collection, ms)
+	}
+	n, err := tx.c.int64(tx.ctx, "SELECT count(*) FROM x_created WHERE collection = ? AND created >= ?", collection, ms)
+	return rowCount - n, err
 }
+
+const (
+	oldestTimeSQL = "SELECT created FROM x_created WHERE collection = ? ORDER BY created LIMIT 1"
+	newestTimeSQL = "SELECT created FROM x_created WHERE collection = ? ORDER BY created DESC LIMIT 1"
+)

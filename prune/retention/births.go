@@ -120,12 +120,7 @@ func (a *applier) write(commit string) error {
 		}
 		if done {
 			a.list = a.list[:0]
-			if last {
-				return nil
-			}
-		}
-		if err := rest(a.ctx); err != nil || done {
-			return err
+			return nil
 		}
 	}
 }

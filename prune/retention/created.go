@@ -60,6 +60,8 @@ type keeper struct {
 	env   *serialize.Env
 	names []string
 	owner owners
+
+	released time.Time // when the last write transaction ended
 }
 
 // catchUp brings what is known of the rows of the collections names up to date: from log
@@ -153,12 +155,7 @@ func lost(tx *store.Tx, cur store.Cursor) (bool, error) {
 		return true, err
 	}
 	g, err := tx.Guard()
-	if err != nil || g != store.NoGuard {
-		return g == store.GuardGone, err
-	}
-	// Nothing has been watching yet, since the log was empty.
-	p, err := tx.LogPosition()
-	return p.RowID != 0 && !tx.ReadOnly(), err
+	return g != store.GuardHolds, err
 }
 
 // pending reports whether there are changes behind the cursor.
@@ -183,8 +180,15 @@ func (k *keeper) tip() (gitdb.Hash, error) {
 	return id, err
 }
 
-// update runs f in a write transaction.
-func (k *keeper) update(f func(*store.Tx) error) error { return k.env.DB.UpdateOwn(k.ctx, f) }
+// update runs f in a write transaction, not before others had time to write since the
+// last one.
+func (k *keeper) update(f func(*store.Tx) error) error {
+	if err := sleep(k.ctx, time.Until(k.released.Add(restFor))); err != nil {
+		return err
+	}
+	defer func() { k.released = time.Now() }()
+	return k.env.DB.UpdateOwn(k.ctx, f)
+}
 
 // await waits while another process, for other names, works on what the fact says: until
 // it is gone, or has been the same for some seconds.
@@ -214,11 +218,16 @@ func (k *keeper) await(fact string) error {
 const leaseFor = 3 * time.Second
 
 // rest lets others write.
-func rest(ctx context.Context) error {
+func rest(ctx context.Context) error { return sleep(ctx, restFor) }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(restFor):
+	case <-time.After(d):
 		return nil
 	}
 }
@@ -234,9 +243,6 @@ func (k *keeper) read() error {
 		if err != nil || done {
 			return err
 		}
-		if err := rest(k.ctx); err != nil {
-			return err
-		}
 	}
 }
 
@@ -249,12 +255,18 @@ func (k *keeper) readIn(tx *store.Tx, deadline time.Time) (done bool, err error)
 		return false, err
 	}
 	late := func() bool { return time.Now().After(deadline) }
-	for {
+	for noted := false; ; noted = true {
 		keys, err := tx.Recounts(batch)
 		if err != nil {
 			return false, err
 		}
 		if len(keys) == 0 {
+			if noted { // where rows are numbered, this was no deletion behind our back
+				err = tx.SetGuard()
+			}
+			if err != nil {
+				return false, err
+			}
 			break
 		}
 		if err := k.recount(tx, keys, store.KeepAge); err != nil {

@@ -96,7 +96,7 @@ func (k *keeper) begin(tx *store.Tx) error {
 	}
 	if gone {
 		// First the guard: what goes from now on is noticed.
-		if _, err := tx.SetGuard(); err != nil {
+		if err := tx.SetGuard(); err != nil {
 			return err
 		}
 		if cur.Log, err = tx.LogPosition(); err != nil {
@@ -144,62 +144,98 @@ func (k *keeper) fill() error {
 	return err
 }
 
+// keysAtOnce is how many keys are read before they are written.
+const keysAtOnce = 20 * batch
+
 // fillPart deals with some keys of the phase.
-func (k *keeper) fillPart(s *fillState) error {
-	const keysAtOnce = 20 * batch
-	var keys []meta.KeyRef
-	end, more := s.after(), false
-	err := k.env.DB.View(k.ctx, func(tx *store.Tx) error {
-		if s.Phase == fillUncounted {
-			names := k.fresh(s)
-			if len(names) == 0 {
-				return nil
-			}
-			var err error
-			keys, err = tx.UncountedAfter(s.after(), names, keysAtOnce)
-			more = len(keys) == keysAtOnce
-			return err
-		}
-		entries, err := tx.CreatedAfter(s.after(), keysAtOnce)
-		for _, e := range entries {
-			if end = e.KeyRef; s.Full || k.owner.of(e.Key) != e.Collection {
-				keys = append(keys, e.KeyRef)
-			}
-		}
-		more = len(entries) == keysAtOnce
+func (k *keeper) fillPart(s *fillState) (err error) {
+	if s.Phase == fillUncounted {
+		return k.addPart(s)
+	}
+	var entries []store.Created
+	err = k.env.DB.View(k.ctx, func(tx *store.Tx) error {
+		entries, err = tx.CreatedAfter(s.after(), keysAtOnce)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	age := store.KeepAge
-	if s.Full && s.Phase == fillCounted {
+	if s.Full {
 		age = store.FromLog
 	}
-	for len(keys) > 0 {
+	var keys []meta.KeyRef
+	for _, e := range entries {
+		if s.Full || k.owner.of(e.Key) != e.Collection {
+			keys = append(keys, e.KeyRef)
+		}
+	}
+	err = k.writePart(s, len(keys), func(tx *store.Tx, i, j int) (meta.KeyRef, error) {
+		return keys[j-1], k.recount(tx, keys[i:j], age)
+	})
+	if err != nil {
+		return err
+	}
+	if len(entries) == keysAtOnce {
+		s.advance(entries[len(entries)-1].KeyRef)
+		return nil
+	}
+	return k.nextPhase(s)
+}
+
+// addPart reads some rows without an entry and adds those. What changes between reading
+// and writing is in the log, behind the cursor, and seen to later.
+func (k *keeper) addPart(s *fillState) (err error) {
+	names := k.fresh(s)
+	if len(names) == 0 {
+		return k.nextPhase(s)
+	}
+	var rows []store.Created
+	err = k.env.DB.View(k.ctx, func(tx *store.Tx) error {
+		rows, err = tx.UncountedAfter(s.after(), names, keysAtOnce)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		rows[i].Collection = k.owner.of(rows[i].Key)
+	}
+	err = k.writePart(s, len(rows), func(tx *store.Tx, i, j int) (meta.KeyRef, error) {
+		return rows[j-1].KeyRef, tx.AddCreated(rows[i:j])
+	})
+	if err != nil || len(rows) == keysAtOnce {
+		return err
+	}
+	return k.nextPhase(s)
+}
+
+// writePart has write write n things, from i to j at a time, in as many transactions as
+// it takes; write returns the key up to which s is done then.
+func (k *keeper) writePart(s *fillState, n int, write func(tx *store.Tx, i, j int) (meta.KeyRef, error)) error {
+	for i := 0; i < n; {
 		err := k.updateFill(s, func(tx *store.Tx) error {
-			for deadline := time.Now().Add(workFor); len(keys) > 0 && time.Now().Before(deadline); {
-				n := min(len(keys), batch)
-				if err := k.recount(tx, keys[:n], age); err != nil {
+			for end := deadline(); ; {
+				j := min(i+batch, n)
+				at, err := write(tx, i, j)
+				if err != nil {
 					return err
 				}
-				s.advance(keys[n-1])
-				keys = keys[n:]
+				s.advance(at)
+				if i = j; i == n || time.Now().After(end) {
+					return nil
+				}
 			}
-			return nil
 		})
 		if err != nil {
 			return err
 		}
-		if err := rest(k.ctx); err != nil {
-			return err
-		}
 	}
-	if more {
-		s.advance(end)
-		return nil
-	}
-	return k.updateFill(s, func(tx *store.Tx) error {
+	return nil
+}
+
+func (k *keeper) nextPhase(s *fillState) error {
+	return k.updateFill(s, func(*store.Tx) error {
 		s.Phase++
 		s.After = [3]string{}
 		return nil
@@ -279,10 +315,8 @@ func (k *keeper) replay(s *fillState) error {
 			return nil
 		}
 		err := k.updateFill(s, func(tx *store.Tx) error { return k.apply(tx, list) })
-		if list = list[:0]; err != nil {
-			return err
-		}
-		return rest(k.ctx)
+		list = list[:0]
+		return err
 	}
 	if ok && len(s.Had) > 0 && slices.ContainsFunc(k.names, func(n string) bool { return had.of(n) == "" }) {
 		err := k.history(gitdb.Hash{}, tip, func(b serialize.Birth) error {
@@ -301,8 +335,5 @@ func (k *keeper) replay(s *fillState) error {
 			return fmt.Errorf("read the history of %s: %w", k.env.LocalRef(meta.MainDestination), err)
 		}
 	}
-	return k.updateFill(s, func(*store.Tx) error {
-		s.Phase++
-		return nil
-	})
+	return k.nextPhase(s)
 }

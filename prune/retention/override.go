@@ -80,7 +80,7 @@ func (o *overrides) read(x *axis, rec store.Record) {
 	if err != nil {
 		o.wrong = join(o.wrong, &meta.Error{
 			Op: rec.Key, Err: fmt.Errorf("%w; it is not in force", err),
-			Hint: "git meta config --unset " + rec.Key,
+			Hint: "git meta config --unset " + meta.ShellWord(rec.Key),
 		})
 	}
 }

@@ -54,7 +54,7 @@ func (s *sweeper) transaction() (again bool, err error) {
 			for i := range trial {
 				t := &trial[i]
 				for !t.done && !t.ended && t.quota > 0 && left > 0 {
-					if s.pace.late() {
+					if deleted && s.pace.late() {
 						again = true
 						return nil
 					}
@@ -68,6 +68,9 @@ func (s *sweeper) transaction() (again bool, err error) {
 			return nil
 		})
 		if err != nil || !deleted {
+			return err
+		}
+		if err := tx.SetGuard(); err != nil {
 			return err
 		}
 		return tx.Stamp()

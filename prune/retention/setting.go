@@ -65,13 +65,13 @@ func (x *axis) check(collection, value string, limit int64) (int64, error) {
 	if err != nil {
 		hint := meta.HintOf(err)
 		if strings.Trim(value, "0-+. ") == "" {
-			hint = "an override can't say \"none\"; to go back to the manifest: git meta config --unset " + key
+			hint = "an override can't say \"none\"; to go back to the manifest: git meta config --unset " + meta.ShellWord(key)
 		}
 		return 0, &meta.Error{Op: key, Err: err, Hint: hint}
 	}
 	if x == rowsAxis && limit > 0 && n > limit {
 		return 0, meta.Invalid(fmt.Sprintf("%s %d", key, n), fmt.Sprintf("%s is %d, and no collection can keep more", prune.KeyMaxKeys, limit),
-			fmt.Sprintf("git meta config %s %d && git meta config %s %d", prune.KeyMaxKeys, n, key, n))
+			fmt.Sprintf("git meta config %s %d && git meta config %s %d", prune.KeyMaxKeys, n, meta.ShellWord(key), n))
 	}
 	return n, nil
 }
@@ -81,7 +81,7 @@ func (x *axis) check(collection, value string, limit int64) (int64, error) {
 func undeclared(name string, names []string, file string, as func(op, why, hint string) error) error {
 	hint := "declare it in " + file + ": git meta retention -h shows how"
 	if len(names) > 0 {
-		hint = "git meta retention " + prune.Nearest(name, names)
+		hint = Command(prune.Nearest(name, names))
 		if len(names) > 1 {
 			hint += "; declared are " + strings.Join(names[:min(len(names), 5)], ", ")
 			if len(names) > 5 {
@@ -90,6 +90,20 @@ func undeclared(name string, names []string, file string, as func(op, why, hint 
 		}
 	}
 	return as(fmt.Sprintf("collection %q", name), "not declared in "+file, hint)
+}
+
+// Command returns the command line that shows a collection, or with options changes it,
+// as it can be pasted: a name that would be taken for a subcommand or an option stands
+// behind --.
+func Command(collection string, options ...string) string {
+	word := meta.ShellWord(collection)
+	parts := append([]string{"git meta retention"}, options...)
+	if collection == "sweep" || strings.HasPrefix(collection, "-") {
+		parts = append(parts, "--", word)
+	} else {
+		parts = slices.Insert(parts, 1, word)
+	}
+	return strings.Join(parts, " ")
 }
 
 func validNames(entries []entry) (names []string) {

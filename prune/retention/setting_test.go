@@ -97,3 +97,20 @@ func TestCheckSetting(t *testing.T) {
 		}
 	}
 }
+
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"git meta retention ci":                             {"ci"},
+		"git meta retention 'a b' --clear-rows --clear-age": {"a b", "--clear-rows", "--clear-age"},
+		"git meta retention -- sweep":                       {"sweep"},
+		"git meta retention --accept -- sweep":              {"sweep", "--accept"},
+		"git meta retention --max-rows 5 -- -x":             {"-x", "--max-rows", "5"},
+		"git meta retention sweep:a --accept":               {"sweep:a", "--accept"},
+		`git meta retention 'it'\''s' --accept`:             {"it's", "--accept"},
+	} {
+		if got := Command(args[0], args[1:]...); got != want {
+			t.Errorf("%q: got %s, want %s", args, got, want)
+		}
+	}
+}

@@ -211,7 +211,7 @@ func (p *policy) missing(name string) (err error, detached bool) {
 		return d.problem, false
 	case ok:
 		return meta.Invalid(fmt.Sprintf("collection %q", name), "detached: not declared in "+p.manifest,
-			"to remove its overrides: git meta retention "+name+" --clear-rows --clear-age"), true
+			"to remove its overrides: "+Command(name, "--clear-rows", "--clear-age")), true
 	}
 	return undeclared(name, p.names(), p.manifest, meta.NotFound), false
 }

@@ -227,13 +227,4 @@ func (r *refusal) race() bool {
 		strings.HasPrefix(r.reason, "cannot lock ref") || strings.HasPrefix(r.reason, "incorrect old value")
 }
 
-// shellWord quotes s for a shell where that is needed.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+,=", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
+func shellWord(s string) string { return meta.ShellWord(s) }

@@ -29,6 +29,7 @@ type Pushed struct {
 	Serialized []serialize.RefResult    // what was serialized for it
 	Merges     []*serialize.MergeResult // what was merged on the way
 	AutoPrunes []*serialize.Pruned
+	Retentions []*serialize.Retained
 }
 
 // Nothing reports whether nothing has been published here that could be pushed.
@@ -47,6 +48,9 @@ func (e *Env) serialize(ctx context.Context, ns string, p *Pushed) error {
 	p.Serialized = append(p.Serialized, run.Refs...)
 	if run.AutoPrune != nil {
 		p.AutoPrunes = append(p.AutoPrunes, run.AutoPrune)
+	}
+	if run.Retention != nil {
+		p.Retentions = append(p.Retentions, run.Retention)
 	}
 	return nil
 }
@@ -113,6 +117,9 @@ func (e *Env) forward(ctx context.Context, p *Pushed) (source, error) {
 		p.Merges = append(p.Merges, b.Merge)
 		if b.Merge.AutoPrune != nil {
 			p.AutoPrunes = append(p.AutoPrunes, b.Merge.AutoPrune)
+		}
+		if b.Merge.Retention != nil {
+			p.Retentions = append(p.Retentions, b.Merge.Retention)
 		}
 	}
 }

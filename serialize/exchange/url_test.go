@@ -159,3 +159,15 @@ func TestMetaRefspec(t *testing.T) {
 		}
 	}
 }
+
+func FuzzResolveURL(f *testing.F) {
+	for _, s := range []string{"https://a/b", "team/metadata", "git@a:b", "../x.git", "-x", "ext::sh", "file:///x", "a\x00b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		url, err := ResolveURL(text, URLContext{Dir: "/", Untrusted: true})
+		if err == nil && (url == "" || url[0] == '-') {
+			t.Fatalf("%q becomes %q", text, url)
+		}
+	})
+}

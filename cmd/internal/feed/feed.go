@@ -23,7 +23,17 @@ const Batch = 500
 type Source struct {
 	Path    string
 	Options store.Options
+	// Follow is for readers that stay: while a sweep is going on, pass after pass, each of
+	// which makes every cursor stale, they are told once, when it has paused.
+	Follow bool
 }
+
+// How long a reader that stays is not told to read everything again: until no pass has
+// come for quiet, but not longer than most.
+const (
+	quiet = 500 * time.Millisecond
+	most  = 5 * time.Second
+)
 
 // Read hands f what stands behind from, in batches of at most limit records, until all has
 // been read or f returns more = false. It returns the cursor to read on from, also beside
@@ -44,6 +54,12 @@ func (s *Source) Read(ctx context.Context, from store.FeedCursor, limit int, f f
 		if err != nil {
 			return from, err
 		}
+		if got.Resync && s.Follow {
+			if err := db.Close(); err != nil {
+				return from, err
+			}
+			return s.settled(ctx, from, got, limit, f)
+		}
 		// Printing may take long: no transaction is open meanwhile.
 		more, err := f(got)
 		if err != nil {
@@ -54,6 +70,35 @@ func (s *Source) Read(ctx context.Context, from store.FeedCursor, limit int, f f
 			return from, nil
 		}
 	}
+}
+
+// settled waits until the passes of a sweep are over and hands f the order to read
+// everything again as it is then.
+func (s *Source) settled(ctx context.Context, from store.FeedCursor, got store.Feed, limit int, f func(store.Feed) (bool, error)) (store.FeedCursor, error) {
+	once := Source{Path: s.Path, Options: s.Options}
+	for begin := time.Now(); time.Since(begin) < most; {
+		select {
+		case <-ctx.Done():
+			return from, ctx.Err()
+		case <-time.After(quiet):
+		}
+		again, err := once.Next(ctx, from, limit)
+		if err != nil {
+			return from, err
+		}
+		same := again.Cursor.Watermark() == got.Cursor.Watermark()
+		if got = again; same || !got.Resync {
+			break
+		}
+	}
+	more, err := f(got)
+	if err != nil {
+		return from, err
+	}
+	if more && got.More {
+		return s.Read(ctx, got.Cursor, limit, f)
+	}
+	return got.Cursor, nil
 }
 
 // Next returns what stands behind from, at most limit records.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -44,7 +45,7 @@ func (s *Server) getChanges(w http.ResponseWriter, r *http.Request, _ string) er
 	}
 	beat := time.NewTicker(s.heartbeat)
 	defer beat.Stop()
-	defer s.whenClosing(func() { _ = out.SetWriteDeadline(time.Now().Add(partingTime)) })()
+	defer s.hurry(out)()
 	send := func(p []byte) bool {
 		// A client that does not read is cut off; nothing is queued for it.
 		if out.SetWriteDeadline(time.Now().Add(requestTime)) != nil || s.isClosing() {
@@ -79,7 +80,7 @@ func (s *Server) getChanges(w http.ResponseWriter, r *http.Request, _ string) er
 				again = time.After(time.Second)
 			}
 			select {
-			case <-s.closing:
+			case <-s.live.Done():
 				return nil
 			case <-r.Context().Done():
 				return nil
@@ -103,29 +104,20 @@ func (s *Server) getChanges(w http.ResponseWriter, r *http.Request, _ string) er
 // partingTime is how long a client may take for what is being sent when the server ends.
 const partingTime = time.Second
 
-func (s *Server) isClosing() bool {
-	select {
-	case <-s.closing:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Server) isClosing() bool { return s.live.Err() != nil }
 
-// whenClosing calls f once the streams have to end, unless forget was called before.
-func (s *Server) whenClosing(f func()) (forget func()) {
-	gone, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case <-s.closing:
-			f()
-		case <-gone:
-		}
-	}()
+// hurry shortens the time for what is being sent once the server ends. The caller calls
+// done when it returns.
+func (s *Server) hurry(out *http.ResponseController) (done func()) {
+	finished := make(chan struct{})
+	forget := context.AfterFunc(s.live, func() {
+		defer close(finished)
+		_ = out.SetWriteDeadline(time.Now().Add(partingTime))
+	})
 	return func() {
-		close(gone)
-		<-done
+		if !forget() {
+			<-finished
+		}
 	}
 }
 

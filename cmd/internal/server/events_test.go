@@ -49,6 +49,23 @@ func TestChanges(t *testing.T) {
 	for _, w := range []*stream{early, late, fromNow, again} {
 		w.expect("change d")
 	}
+	// A sweep of several passes, one at once after the other, is told once. (Twice, where
+	// a busy machine makes a pause.)
+	for range 8 {
+		b.sweepAway()
+		time.Sleep(50 * time.Millisecond)
+	}
+	time.Sleep(time.Second)
+	b.set("d2")
+	for _, w := range []*stream{early, late, fromNow, again} {
+		n, got := 0, ""
+		for got = w.event(10 * time.Second); got == "resync"; got = w.event(10 * time.Second) {
+			n++
+		}
+		if got != "change d2" || n < 1 || n > 2 {
+			t.Errorf("%d times told of a sweep, then %q", n, got)
+		}
+	}
 	// The store is replaced.
 	if err := errors.Join(os.Remove(b.path), ignoreMissing(os.Remove(b.path+"-wal")), ignoreMissing(os.Remove(b.path+"-shm"))); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 func (s *Server) admit(r *http.Request) *failure {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !s.ownHost(r.Host, local) {
-		return fail(http.StatusForbidden, "use the address that git meta serve has printed", "host %q: not an address of this server", r.Host)
+		return fail(http.StatusForbidden, "use the address that git meta serve has printed, or the name given with --listen", "host %q: not an address of this server", r.Host)
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		host, ok := strings.CutPrefix(origin, "http://")

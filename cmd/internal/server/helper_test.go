@@ -108,7 +108,7 @@ func (f *fake) set(_ context.Context, name string, p retention.Patch) (*retentio
 func start(t *testing.T, change func(*Config), tune func(*Server)) *bench {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), store.FileName)
-	src := &feed.Source{Path: path}
+	src := &feed.Source{Path: path, Follow: true}
 	f := newFake()
 	log := &syncBuffer{}
 	c := Config{

@@ -96,7 +96,8 @@ type Server struct {
 
 	base    context.Context // of requests; ends when shutting down has taken too long
 	cutBase context.CancelFunc
-	closing chan struct{} // closed when streams have to end
+	live    context.Context // of streams; ends when shutting down begins
+	cutLive context.CancelFunc
 
 	heartbeat time.Duration
 	host      string // as the listener was asked for; "" if by address
@@ -104,9 +105,10 @@ type Server struct {
 
 // New returns a server that has not started.
 func New(c Config) *Server {
-	s := &Server{c: c, work: make(chan struct{}, maxWork), closing: make(chan struct{}), heartbeat: 15 * time.Second}
+	s := &Server{c: c, work: make(chan struct{}, maxWork), heartbeat: 15 * time.Second}
 	s.base, s.cutBase = context.WithCancel(context.Background())
-	s.hub = newHub(s.base, c)
+	s.live, s.cutLive = context.WithCancel(s.base)
+	s.hub = newHub(s.live, c)
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerTime,
@@ -138,12 +140,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, host string) error {
 	go func() { failed <- s.http.Serve(l) }()
 	select {
 	case err := <-failed:
-		close(s.closing)
 		s.cutBase()
 		return err
 	case <-ctx.Done():
 	}
-	close(s.closing)
+	s.cutLive()
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	err := s.http.Shutdown(wait)

@@ -17,7 +17,7 @@ type Sweeper struct {
 	// Pass does one more pass over the confirmed collections.
 	Pass func(context.Context) (*retention.SweepResult, error)
 
-	Pause time.Duration // between passes of one sweep; 0: a second
+	Pause time.Duration // between passes of one sweep; 0: 200 ms
 	Check time.Duration // between looks whether a pass is due, at most; 0: a minute
 }
 
@@ -25,7 +25,7 @@ type Sweeper struct {
 func (s *Server) sweep(ctx context.Context) {
 	o := *s.c.Sweeper
 	if o.Pause == 0 {
-		o.Pause = time.Second
+		o.Pause = 200 * time.Millisecond
 	}
 	if o.Check == 0 {
 		o.Check = time.Minute

@@ -214,6 +214,13 @@ func mergeJSON(r *serialize.MergeResult) *ui.Object {
 		conflicts = append(conflicts, (&ui.Object{}).Add("target_type", string(c.Target.Type)).Add("target_value", c.Target.Value).
 			Add("key", c.Key).Add("reason", string(c.Reason)).Add("resolution", c.Resolution).Add("loser", orNull(c.Loser)))
 	}
+	var auto, kept any
+	if r.AutoPrune != nil {
+		auto = prunedJSON(r.AutoPrune)
+	}
+	if r.Retention != nil {
+		kept = retainedJSON(r.Retention)
+	}
 	return (&ui.Object{}).Add("ref", r.Ref).Add("strategy", string(r.Strategy)).Add("commit", orNull(r.Commit)).
-		Add("loaded", r.Loaded).Add("removed", r.Removed).Add("conflicts", conflicts)
+		Add("loaded", r.Loaded).Add("removed", r.Removed).Add("conflicts", conflicts).Add("auto_prune", auto).Add("retention", kept)
 }

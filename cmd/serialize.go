@@ -156,8 +156,12 @@ func (a *app) printSerialized(o serializeOptions, res *serialize.Result, warning
 			a.Out.Printf("serialized to %s\n", r.Ref)
 		}
 	}
-	if res.Retention != nil {
-		a.Out.Println(would + retainedText(res.Retention))
+	switch r := res.Retention; {
+	case r == nil:
+	case o.dryRun:
+		a.Out.Printf("%s would be dropped by retention\n", ui.Plural(r.KeysDropped, "key", "keys"))
+	default:
+		a.Out.Println(retainedText(r))
 	}
 	if res.WouldPrune {
 		a.Out.Println("would be auto-pruned: the tree passes a maximum")

@@ -191,7 +191,13 @@ func (c *cut) propose(tx *store.Tx, commit gitdb.Hash) error {
 	for _, k := range sorted {
 		if k.row != 0 {
 			rows = append(rows, k.row)
-		} else if err := tx.DeleteWithheld(k.KeyRef); err != nil { // local-pruned: it leaves the tree too
+			continue
+		}
+		w, ok, err := tx.Withheld(k.KeyRef)
+		if err == nil && ok && w.Why != store.Swept { // that ends when the tree is known to lack the key
+			err = tx.DeleteWithheld(k.KeyRef) // local-pruned: it leaves the tree too
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@
 //	build.go      all changed keys → new tree, batches of targets at a time
 //	commit.go     message, git-meta-times header, commit object
 //	run.go        the order: objects, then the proposal in x_cursor, then the ref
+//	retain.go     afterwards: what was swept here leaves the trees, in a commit on top
 //
 // # Crash safety
 //
@@ -28,7 +29,7 @@
 // # From a ref to the store
 //
 // walk.go reads a tree as keys, history.go finds out when and by whom each was last
-// changed, load.go writes rows.
+// changed, load.go writes rows. births.go tells since when each key has been there.
 //
 // # Commits
 //
@@ -39,4 +40,8 @@
 // times in milliseconds (see [meta.EncodeTimes]): one per key that in the new tree has a
 // value and of which any path differs from the first parent's, ordered by the bytes of
 // its tree path + "/".
+//
+// A commit that only drops keys has a line "pruned: true" in its message: after one with
+// the subject "git-meta: auto-prune" or "git-meta: prune --since=…" a key still counts
+// with its last value, after "git-meta: retention" it has none any more.
 package serialize

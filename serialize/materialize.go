@@ -61,7 +61,11 @@ type MergeResult struct {
 // §8). Errors: [meta.ErrConflict] if other processes kept the local ref moving.
 func Materialize(ctx context.Context, env *Env, ref string, o MergeOptions) (res *MergeResult, err error) {
 	err = again(ctx, env, func() error {
+		before := res
 		res, err = materializeOnce(ctx, env, ref, o)
+		if before != nil && res != nil && res.Retention == nil {
+			res.Retention = before.Retention
+		}
 		return err
 	})
 	return res, err

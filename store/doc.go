@@ -93,9 +93,10 @@
 //	    PRIMARY KEY(target_type, target_value, key) WITHOUT ROWID
 //
 // Keys for which store and tree differ on purpose; why is one of pruned, too-big,
-// unclear (a row, not in the tree), local, swept (in the tree, no row). edit_time is the
-// row's last_timestamp at that moment: another time there means that the peer has
-// written the row since.
+// unclear, retention (a row, not in the tree), local, swept (in the tree, no row). A
+// retention row was dropped from the tree by another clone's retention: it is not live,
+// and counts as absent in a merge. edit_time is the row's last_timestamp at that moment:
+// another time there means that the peer has written the row since.
 //
 //	x_explicit(target_type, target_value, key, timestamp)
 //	    PRIMARY KEY(target_type, target_value, key) WITHOUT ROWID

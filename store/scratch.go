@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"strings"
 )
 
@@ -11,38 +10,17 @@ var scratchTables = []string{"x_created", "x_recount", "x_usage", "x_facts", "x_
 
 // UpdateOwn runs f in a transaction that may write what can be made again at any time:
 // x_created, x_recount, x_usage, facts and cursors. On a store that is open for writing
-// it is an [DB.Update] that does not wait for the disk: a power cut may take what f wrote,
-// as part of the last changes. On one that is open for reading those tables are copied into memory
-// first, where this DB finds them from then on; nothing else sees what f writes.
+// it is [DB.UpdateBatch]. On one that is open for reading those tables are copied into
+// memory first, where this DB finds them from then on; nothing else sees what f writes.
 func (db *DB) UpdateOwn(ctx context.Context, f func(*Tx) error) error {
 	if !db.readOnly {
-		return db.relaxed(func() error { return db.Update(ctx, f) })
+		_, err := db.UpdateBatch(ctx, f)
+		return err
 	}
 	if err := db.makeScratch(ctx); err != nil {
 		return err
 	}
 	return db.run(ctx, "BEGIN", false, f)
-}
-
-// relaxed runs f with synchronous NORMAL.
-func (db *DB) relaxed(f func() error) error {
-	if db.o.Bulk {
-		return f()
-	}
-	set := func(mode string) error {
-		db.mu.Lock()
-		defer db.mu.Unlock()
-		if db.c == nil {
-			return nil
-		}
-		_, err := db.c.exec(bg, "PRAGMA synchronous = "+mode)
-		return err
-	}
-	if err := set("NORMAL"); err != nil {
-		return err
-	}
-	err := f()
-	return errors.Join(err, set("FULL"))
 }
 
 func (db *DB) makeScratch(ctx context.Context) error {

@@ -192,6 +192,7 @@ func (p *pace) took(rows int, d time.Duration) {
 
 // end is called after the commit, which may sync much.
 func (p *pace) end() {
+	if zzHook != nil { zzHook(time.Since(p.start)) }
 	switch held := time.Since(p.start); {
 	case held > 60*time.Millisecond:
 		p.work = max(p.work/2, 3*time.Millisecond)
@@ -199,3 +200,5 @@ func (p *pace) end() {
 		p.work = min(p.work+2*time.Millisecond, workFor)
 	}
 }
+
+var zzHook func(time.Duration)

@@ -17,9 +17,9 @@ import (
 // ?since=now begins at the end, with an event that has an id and nothing else. Comments
 // keep a quiet stream open.
 
-// readFailures is how often in a row a watcher tries to read before it gives up; its client
-// connects again.
-const readFailures = 10
+// patience is how long a watcher tries to read a store that it could read before; then its
+// client has to connect again.
+const patience = 10 * time.Second
 
 func (s *Server) getChanges(w http.ResponseWriter, r *http.Request, _ string) error {
 	from, frames, err := s.start(r)
@@ -59,9 +59,9 @@ func (s *Server) getChanges(w http.ResponseWriter, r *http.Request, _ string) er
 	if !send(append([]byte("retry: 1000\n\n"), frames...)) {
 		return nil
 	}
-	for failures := 0; ; {
+	for failing := (time.Time{}); ; {
 		if b.err == nil {
-			failures = 0
+			failing = time.Time{}
 			if len(b.frames) > 0 {
 				if !send(b.frames) {
 					return nil
@@ -69,7 +69,9 @@ func (s *Server) getChanges(w http.ResponseWriter, r *http.Request, _ string) er
 				beat.Reset(s.heartbeat)
 			}
 			from = b.Cursor
-		} else if failures++; failures == readFailures {
+		} else if failing.IsZero() {
+			failing = time.Now()
+		} else if time.Since(failing) > patience {
 			s.c.Log.Error("a watcher is cut off", "error", b.err)
 			return nil
 		}

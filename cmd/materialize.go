@@ -90,6 +90,9 @@ func runMaterialize(ctx context.Context, a *app, o materializeOptions, remote st
 	case !o.dryRun && len(results) > 0:
 		a.index(ctx, env)
 	}
+	if !o.dryRun {
+		a.autoSweep(ctx, warnings)
+	}
 	if o.json {
 		a.Out.Println(ui.JSON(addIndexed((&ui.Object{}).Add("refs", results), indexed).Add("warnings", *warnings)))
 		return nil

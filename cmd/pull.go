@@ -54,6 +54,7 @@ func runPull(ctx context.Context, a *app, o pullOptions) error {
 		return err
 	}
 	a.index(ctx, env)
+	a.autoSweep(ctx, warnings)
 	if o.json {
 		a.Out.Println(ui.JSON(pullJSON(p).Add("warnings", *warnings)))
 		return nil

@@ -95,6 +95,7 @@ func runPush(ctx context.Context, a *app, o pushOptions) error {
 	if err != nil {
 		return err
 	}
+	a.autoSweep(ctx, warnings)
 	if o.json {
 		a.Out.Println(ui.JSON(pushJSON(p).Add("warnings", *warnings)))
 		return nil

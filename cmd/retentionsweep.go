@@ -2,10 +2,12 @@ package cmd
 
 import (
 	"context"
+	"slices"
 
 	"github.com/git-meta/git-meta-go/cmd/internal/ui"
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/prune/retention"
+	"github.com/git-meta/git-meta-go/serialize"
 	"github.com/spf13/cobra"
 )
 
@@ -80,37 +82,64 @@ func runRetentionSweep(ctx context.Context, a *app, o retentionSweepOptions) err
 	res, err := retention.Sweep(ctx, env, opts)
 	env.Progress.Done()
 	if err != nil {
+		if res != nil && res.Rows+res.Leftover > 0 && !o.dryRun {
+			a.note("deleted before that: %s", sweptText(res.Rows, res.Bytes, res.Leftover))
+		}
+		return err
+	}
+	faulty, err := o.faulty(ctx, env)
+	if err != nil {
 		return err
 	}
 	if o.json {
+		for _, s := range faulty {
+			*warnings = append(*warnings, s.Problem.Error())
+		}
 		a.Out.Println(ui.JSON(sweptJSON(o, res).Add("warnings", *warnings)))
 		return nil
 	}
-	a.printSwept(ctx, o, res)
+	for i := range faulty {
+		a.retentionProblem(&faulty[i])
+	}
+	a.printSwept(ctx, o, res, len(faulty) > 0)
 	return nil
 }
 
-func (a *app) printSwept(ctx context.Context, o retentionSweepOptions, res *retention.SweepResult) {
+// faulty returns the collections, of those to sweep, of which a bound is not enforced.
+func (o retentionSweepOptions) faulty(ctx context.Context, env *serialize.Env) ([]retention.State, error) {
+	states, err := retention.List(ctx, env)
+	return slices.DeleteFunc(states, func(s retention.State) bool {
+		return s.Problem == nil || s.Detached || len(o.collections) > 0 && !slices.Contains(o.collections, s.Collection)
+	}), err
+}
+
+func sweptText(rows, bytes, leftover int64) string {
+	s := rowsText(rows) + ", " + ui.Plural(bytes, "byte", "bytes")
+	if leftover > 0 {
+		s += ", and " + rowsText(leftover) + " left over from another clone's retention"
+	}
+	return s
+}
+
+// printSwept says what was deleted; faulty: there are bounds that are not enforced.
+func (a *app) printSwept(ctx context.Context, o retentionSweepOptions, res *retention.SweepResult, faulty bool) {
 	if len(res.Collections) == 0 {
-		a.confirm("Nothing to sweep -- every collection is within its bounds.")
+		if faulty {
+			a.confirm("Nothing to sweep -- every other collection is within its bounds.")
+		} else {
+			a.confirm("Nothing to sweep -- every collection is within its bounds.")
+		}
 		return
 	}
 	verb, print := "deleted", a.confirm
 	if o.dryRun {
 		verb, print = "would delete", func(format string, args ...any) { a.Out.Printf(format+"\n", args...) }
 	}
-	text := func(rows, bytes, leftover int64) string {
-		s := rowsText(rows) + ", " + ui.Plural(bytes, "byte", "bytes")
-		if leftover > 0 {
-			s += ", and " + rowsText(leftover) + " left over from another clone's retention"
-		}
-		return s
-	}
 	for _, c := range res.Collections {
-		print("%s: %s %s", ui.OneLine(c.Collection), verb, text(c.Rows, c.Bytes, c.Leftover))
+		print("%s: %s %s", ui.OneLine(c.Collection), verb, sweptText(c.Rows, c.Bytes, c.Leftover))
 	}
 	if len(res.Collections) > 1 {
-		print("in all: %s", text(res.Rows, res.Bytes, res.Leftover))
+		print("in all: %s", sweptText(res.Rows, res.Bytes, res.Leftover))
 	}
 	switch {
 	case o.dryRun:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/git-meta/git-meta-go/cmd/internal/ui"
 	"github.com/git-meta/git-meta-go/meta"
+	"github.com/git-meta/git-meta-go/prune/retention"
 	"github.com/git-meta/git-meta-go/serialize"
 	"github.com/git-meta/git-meta-go/store/gitdb"
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ func runSerialize(ctx context.Context, a *app, o serializeOptions) error {
 			return err
 		}
 		if idle {
-			a.printSerialized(o, &serialize.Result{}, nil)
+			a.finishSerialize(ctx, o, &serialize.Result{}, &[]string{})
 			return nil
 		}
 	}
@@ -60,7 +61,7 @@ func runSerialize(ctx context.Context, a *app, o serializeOptions) error {
 	}
 	if env == nil {
 		a.note("the published tree is not loaded here yet; git meta serialize loads it")
-		a.printSerialized(o, &serialize.Result{}, nil)
+		a.printSerialized(o, &serialize.Result{}, nil, nil)
 		return nil
 	}
 	warnings := a.collect(env, o.json)
@@ -74,8 +75,17 @@ func runSerialize(ctx context.Context, a *app, o serializeOptions) error {
 	if res.Loaded > 0 && !o.json {
 		a.note("loaded %s from the published tree", ui.Plural(res.Loaded, "key", "keys"))
 	}
-	a.printSerialized(o, res, *warnings)
+	a.finishSerialize(ctx, o, res, warnings)
 	return nil
+}
+
+// finishSerialize sweeps if that is due, and says what was done.
+func (a *app) finishSerialize(ctx context.Context, o serializeOptions, res *serialize.Result, warnings *[]string) {
+	var swept *retention.SweepResult
+	if !o.dryRun {
+		swept = a.autoSweep(ctx, warnings)
+	}
+	a.printSerialized(o, res, swept, *warnings)
 }
 
 // serializeEnv returns what serialize works on. A dry run only reads; it gets nil where
@@ -121,7 +131,7 @@ func (a *app) collect(env *serialize.Env, asJSON bool) *[]string {
 	return &warnings
 }
 
-func (a *app) printSerialized(o serializeOptions, res *serialize.Result, warnings []string) {
+func (a *app) printSerialized(o serializeOptions, res *serialize.Result, swept *retention.SweepResult, warnings []string) {
 	if o.json {
 		refs := []any{}
 		for _, r := range res.Refs {
@@ -139,7 +149,8 @@ func (a *app) printSerialized(o serializeOptions, res *serialize.Result, warning
 		if res.Retention != nil {
 			kept = retainedJSON(res.Retention)
 		}
-		a.Out.Println(ui.JSON((&ui.Object{}).Add("refs", refs).Add("auto_prune", auto).Add("retention", kept).Add("warnings", append([]string{}, warnings...))))
+		a.Out.Println(ui.JSON((&ui.Object{}).Add("refs", refs).Add("auto_prune", auto).Add("retention", kept).
+			Add("sweep", autoSweptJSON(swept)).Add("warnings", append([]string{}, warnings...))))
 		return
 	}
 	if a.quiet {

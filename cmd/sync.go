@@ -56,6 +56,7 @@ func runSync(ctx context.Context, a *app, o syncOptions) error {
 		return err
 	}
 	a.index(ctx, env)
+	a.autoSweep(ctx, warnings)
 	if o.json {
 		pulled := []any{}
 		for _, p := range res.Pulled {

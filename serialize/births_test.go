@@ -289,3 +289,43 @@ func (m *birthModel) op() string {
 	m.item[k] = false
 	return "somebody dropped it"
 }
+
+// At a shallow cut nothing is known of what came before: the author date of the oldest
+// commit that is here is an upper bound.
+func TestBirthsShallow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i, key := range []string{"a", "b", "c"} {
+		w.set(int64(1001*(i+1)), "branch:main "+key, "1")
+		w.serialize(Options{})
+	}
+	dir := t.TempDir()
+	gitIn(t, dir, "", "init", "-q")
+	gitIn(t, dir, "", "fetch", "-q", "--depth=2", "file://"+w.g.dir, w.ref+":refs/x")
+	repo, err := gitdb.Discover(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { repo.Close() })
+	rd, err := repo.Objects(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := known{}
+	if err := Births(t.Context(), rd, zero, w.tip(), got.take); err != nil {
+		t.Fatal(err)
+	}
+	want := lines("a 2000", "b 2000", "c 3003")
+	same(t, "births", got.String()+"\n", want)
+	born, err := BirthsOf(t.Context(), rd, w.tip(), map[meta.KeyRef]bool{keyRef("branch:main a"): true, keyRef("branch:main c"): true})
+	if err != nil || len(born) != 2 || born[keyRef("branch:main a")].Time != t0+2000 || born[keyRef("branch:main c")].Time != t0+3003 {
+		t.Errorf("got %v, %v", born, err)
+	}
+	// a fork of which the common commit lies behind the cut
+	if base, err := Forked(t.Context(), rd, gitdbHash(w.git("rev-parse", w.ref+"~1")), w.tip()); err != nil || base.String() != w.git("rev-parse", w.ref+"~1") {
+		t.Errorf("forked at %s, %v", base, err)
+	}
+	if _, err := Forked(t.Context(), rd, gitdbHash(w.git("rev-parse", w.ref+"~2")), w.tip()); !errors.Is(err, gitdb.ErrObjectMissing) {
+		t.Errorf("behind the cut: %v", err)
+	}
+}

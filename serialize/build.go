@@ -211,13 +211,18 @@ type lookup struct {
 }
 
 func find(entries []gitdb.TreeEntry, name string, dir bool) (gitdb.TreeEntry, bool) {
-	i, ok := slices.BinarySearchFunc(entries, name, func(e gitdb.TreeEntry, name string) int {
-		return compareNames(e.Name, e.Mode == modeTree, name, dir)
-	})
+	i, ok := indexOf(entries, name, dir)
 	if !ok {
 		return gitdb.TreeEntry{}, false
 	}
 	return entries[i], true
+}
+
+// indexOf returns where name is in a folder's entries, which are in git's order.
+func indexOf(entries []gitdb.TreeEntry, name string, dir bool) (int, bool) {
+	return slices.BinarySearchFunc(entries, name, func(e gitdb.TreeEntry, name string) int {
+		return compareNames(e.Name, e.Mode == modeTree, name, dir)
+	})
 }
 
 // entries returns the folder at path ("" for the root); nil if there is none.
@@ -239,6 +244,9 @@ func (l *lookup) entries(path string) ([]gitdb.TreeEntry, error) {
 	n := 0
 	for n < len(names) && n < len(l.names) && names[n] == l.names[n] {
 		n++
+	}
+	if n == len(names) { // on the way to the last path, which stays at hand
+		return l.dirs[n], nil
 	}
 	l.names, l.dirs = l.names[:n], l.dirs[:n+1]
 	for ; n < len(names); n++ {

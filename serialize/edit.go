@@ -315,21 +315,16 @@ func (d *dirEdit) leaf(name string, ops []op) {
 // takeOver drops an entry of the same name and the other kind: git allows no two
 // entries of one name.
 func (d *dirEdit) takeOver(name string, dir bool) {
-	for i, o := range d.out {
-		if o.Name == name && (o.Mode == modeTree) != dir {
-			d.dropAll(o)
-			d.out = slices.Delete(d.out, i, i+1)
-			return
-		}
+	if i, ok := indexOf(d.out, name, !dir); ok {
+		d.dropAll(d.out[i])
+		d.out = slices.Delete(d.out, i, i+1)
+		return
 	}
-	for _, o := range d.old[d.next:] {
-		if o.Name == name && (o.Mode == modeTree) != dir {
-			if d.gone == nil {
-				d.gone = map[string]bool{}
-			}
-			d.gone[name] = true
-			return
+	if _, ok := indexOf(d.old[d.next:], name, !dir); ok {
+		if d.gone == nil {
+			d.gone = map[string]bool{}
 		}
+		d.gone[name] = true
 	}
 }
 

@@ -160,13 +160,14 @@ func (tx *Tx) SetPublished(k meta.KeyRef, ms int64) error {
 	return tx.putCreated(k, c)
 }
 
+const createdAfterSQL = "SELECT target_type, target_value, key, collection, created, bytes FROM x_created WHERE (target_type, target_value, key) > (?, ?, ?) ORDER BY target_type, target_value, key LIMIT ?"
+
 // CreatedAfter returns up to limit entries of x_created in the order of their keys, from
 // the one behind k on; the zero k is before all.
 func (tx *Tx) CreatedAfter(k meta.KeyRef, limit int) ([]Created, error) {
-	return collect(tx, "SELECT target_type, target_value, key, collection, created, bytes FROM x_created WHERE (target_type, target_value, key) > (?, ?, ?) ORDER BY target_type, target_value, key LIMIT ?",
-		append(keyArgs(k), limit), func(r *rows) Created {
-			return Created{r.key(0), r.str(3), r.num(4), r.num(5)}
-		})
+	return collect(tx, createdAfterSQL, append(keyArgs(k), limit), func(r *rows) Created {
+		return Created{r.key(0), r.str(3), r.num(4), r.num(5)}
+	})
 }
 
 const (
@@ -182,18 +183,39 @@ const (
 			WHERE x.target_type = m.target_type AND x.target_value = m.target_value AND x.key = m.key) AND` + liveCond
 )
 
+// maxNamespaces is how many namespaces a query can name: SQLite limits the depth of an
+// expression.
+const maxNamespaces = 100
+
 // UncountedAfter returns up to limit live rows below the given namespaces that have no
 // entry in x_created, as they would stand there but for the collection, in the order of
-// their keys, from the one behind k on. About 40 µs a row.
+// their keys, from the one behind k on. About 40 µs a row; with many namespaces also for
+// each row that is in none of them.
 func (tx *Tx) UncountedAfter(k meta.KeyRef, namespaces []string, limit int) ([]Created, error) {
 	cond, args := "0", keyArgs(k)
+	var in namespaceSet
+	if len(namespaces) > maxNamespaces {
+		cond, in, namespaces = "1", namespaceSetOf(namespaces), nil
+	}
 	for _, ns := range namespaces {
 		cond += " OR m.key = ? OR m.key >= ? AND m.key < ?"
 		args = append(args, ns, ns+":", ns+";") // ';' follows ':'
 	}
-	return collect(tx, uncountedSQL+" AND ("+cond+")"+keyOrder+" LIMIT ?", append(args, limit), func(r *rows) Created {
+	var out []Created
+	for c, err := range each2(tx, uncountedSQL+" AND ("+cond+")"+keyOrder, args, func(r *rows) Created {
 		return Created{KeyRef: r.key(0), Time: r.num(3), Bytes: r.num(4)}
-	})
+	}) {
+		if err != nil {
+			return nil, err
+		}
+		if in != nil && !in.hold(c.Key) {
+			continue
+		}
+		if out = append(out, c); len(out) == limit {
+			break
+		}
+	}
+	return out, nil
 }
 
 // AddCreated adds entries for rows that have none; those that have keep theirs.

@@ -85,7 +85,8 @@
 // record is still the same one. A cursor is written before the ref moves and counts once
 // the ref is at commit_oid; seq orders the cursors of a ref. Whoever deletes the record
 // at a cursor moves the cursor to the newest record before it in the same transaction.
-// Two refs are no positions in the log: that of a side remote's tracking ref (the commit
+// The ref "retention:" is that of x_created: its commit is how far the history of the local
+// main has been read. Two refs are no positions in the log: that of a side remote's tracking ref (the commit
 // that was imported), and "index:" and the primary's tracking ref (the commit up to which
 // its history has been indexed; filter_set is the commit at which it was cut off, or empty).
 //
@@ -103,6 +104,54 @@
 //
 // Somebody removed the key knowingly. It counts while the key's tombstone has the same
 // timestamp; the peer may have replaced the tombstone.
+//
+//	x_created(target_type, target_value, key, collection, created, published, bytes)
+//	    PRIMARY KEY(target_type, target_value, key) WITHOUT ROWID
+//	    INDEX x_created_order(collection, created DESC, target_type, target_value, key)
+//
+// The live rows of collections (the namespaces that the manifest declares): ours, with a
+// value, not the project's, and without an entry retention in x_withheld. A row is in the
+// collection with the longest name that it is in. created is since when it has been here:
+// published, the edit time in the commit that first brought it since the local main's tree
+// last lacked it; where that is NULL, the time of its oldest log record since it was last
+// removed, and where there is none, its last_timestamp. A prune leaves published as it is.
+// bytes is what its values take: of a string the text of the column value, of a list or
+// set those of its entries or members.
+//
+//	x_usage(collection PRIMARY KEY, rows, bytes) WITHOUT ROWID
+//
+// How many rows x_created has of a collection, and their bytes; a collection without one
+// has none. Whoever changes x_created changes it in the same transaction.
+//
+//	x_recount(target_type, target_value, key)
+//	    PRIMARY KEY(target_type, target_value, key) WITHOUT ROWID
+//
+// Keys of collections whose row became live, ceased to be, or changed, without a log
+// record. x_created is brought up to date from these, from the log behind the cursor
+// "retention:", and from the history, before it is used; repositories without collections
+// have nothing in any of the three. What the peer does without a record is noticed: values
+// that it gives to promised rows have the time 0, and its local-prune deletes the guard, a
+// log record of the path .git-meta and the key x:retention with the time 0 at a rowid
+// below 1. Then all rows are looked at again.
+//
+//	x_facts(name PRIMARY KEY, value) WITHOUT ROWID
+//
+//	store-id                    random; tells a store from another
+//	watermark                   number of the newest retention pass that deleted anything
+//	log-cut                     see The feed
+//	retention:names             names of the collections x_created is kept for, one a line
+//	retention:guard             "record", or where the log is empty the numbers of rows
+//	retention:fill              how far filling x_created has got (JSON)
+//	retention:births            a process is reading much history
+//	retention:swept-at          ms; the last automatic sweep
+//	retention:confirmed:NAME    hash of the bounds that were confirmed here
+//
+// # A sweep
+//
+// Retention deletes a row with its entries, members, tombstones and log records, its
+// entry in x_created included, and puts the entry swept into x_withheld, which takes the
+// key out of the tree at the next serialize. There is no tombstone and no log record; the
+// watermark goes up by one in each transaction that deletes something.
 //
 // # The feed
 //

@@ -52,17 +52,32 @@ func (tx *Tx) counts(k meta.KeyRef) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		tx.collections, tx.collectionsKnown = names, true
+		tx.collections, tx.collectionsKnown = namespaceSetOf(names), true
 	}
-	if k.Target.Type == meta.Project {
-		return false, nil
+	return k.Target.Type != meta.Project && tx.collections.hold(k.Key), nil
+}
+
+// namespaceSet is a set of namespaces, of which there may be thousands.
+type namespaceSet map[string]bool
+
+func namespaceSetOf(names []string) namespaceSet {
+	s := make(namespaceSet, len(names))
+	for _, n := range names {
+		s[n] = true
 	}
-	for _, name := range tx.collections {
-		if meta.InNamespace(k.Key, name) {
-			return true, nil
+	return s
+}
+
+// hold reports whether key is in one of the namespaces.
+func (s namespaceSet) hold(key string) bool {
+	for len(s) > 0 && !s[key] {
+		i := strings.LastIndexByte(key, ':')
+		if i < 0 {
+			return false
 		}
+		key = key[:i]
 	}
-	return false, nil
+	return len(s) > 0
 }
 
 // noteRecount notes that k's row changes without a log record.

@@ -21,7 +21,7 @@ type Tx struct {
 	// Known to be empty: spares a statement for each of many loaded keys.
 	noTombstones, noWithheld, emptiesKnown bool
 	// The collections that x_created is kept for, valid if collectionsKnown.
-	collections      []string
+	collections      namespaceSet
 	collectionsKnown bool
 }
 

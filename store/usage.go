@@ -63,13 +63,16 @@ func (tx *Tx) CountCreatedBefore(collection string, ms int64) (int64, error) {
 	case ms > newest:
 		return rowCount, nil
 	case ms-oldest < newest-ms:
-		return tx.c.int64(tx.ctx, "SELECT count(*) FROM x_created WHERE collection = ? AND created < ?", collection, ms)
+		return tx.c.int64(tx.ctx, countBeforeSQL, collection, ms)
 	}
-	n, err := tx.c.int64(tx.ctx, "SELECT count(*) FROM x_created WHERE collection = ? AND created >= ?", collection, ms)
+	n, err := tx.c.int64(tx.ctx, countFromSQL, collection, ms)
 	return rowCount - n, err
 }
 
 const (
 	oldestTimeSQL = "SELECT created FROM x_created WHERE collection = ? ORDER BY created LIMIT 1"
 	newestTimeSQL = "SELECT created FROM x_created WHERE collection = ? ORDER BY created DESC LIMIT 1"
+
+	countBeforeSQL = "SELECT count(*) FROM x_created WHERE collection = ? AND created < ?"
+	countFromSQL   = "SELECT count(*) FROM x_created WHERE collection = ? AND created >= ?"
 )

@@ -19,10 +19,12 @@ const cursorRef = "retention:"
 
 // workFor is how long a write transaction works before it ends; what it wrote still has to
 // be synced. restFor is how long the store is left alone then: a process that waits for
-// the lock asks for it every 25 ms at first. Tests change them.
+// the lock asks for it every 25 ms at first. leaseFor is how long a process that works on
+// something may be silent before another one takes it for dead. Tests change them.
 var (
-	workFor = 30 * time.Millisecond
-	restFor = 30 * time.Millisecond
+	workFor  = 20 * time.Millisecond
+	restFor  = 30 * time.Millisecond
+	leaseFor = 3 * time.Second
 )
 
 // batch is how many keys are dealt with between two looks at the clock.
@@ -186,8 +188,10 @@ func (k *keeper) update(f func(*store.Tx) error) error {
 	if err := sleep(k.ctx, time.Until(k.released.Add(restFor))); err != nil {
 		return err
 	}
-	defer func() { k.released = time.Now() }()
-	return k.env.DB.UpdateOwn(k.ctx, f)
+	return k.env.DB.UpdateOwn(k.ctx, func(tx *store.Tx) error {
+		defer func() { k.released = time.Now() }() // the commit is short, the sync is after it
+		return f(tx)
+	})
 }
 
 // await waits while another process, for other names, works on what the fact says: until
@@ -206,16 +210,12 @@ func (k *keeper) await(fact string) error {
 		if text != seen {
 			seen, since = text, time.Now()
 		}
-		if err := rest(k.ctx); err != nil {
+		if err := sleep(k.ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// leaseFor is how long a process that works on something may be silent before another one
-// takes it for dead.
-const leaseFor = 3 * time.Second
 
 // rest lets others write.
 func rest(ctx context.Context) error { return sleep(ctx, restFor) }

@@ -88,7 +88,7 @@ func (o *overrides) read(x *axis, rec store.Record) {
 // apply puts an override over the author's default. MaxRows that came by a merge may be
 // above the cap, which then acts.
 func (d *declared) apply(o *overrides, limit int64) {
-	d.override, d.problem = o.Bounds, join(d.problem, o.wrong)
+	d.override, d.wrong, d.problem = o.Bounds, o.wrong != nil, join(d.problem, o.wrong)
 	if !d.enforced {
 		return
 	}
@@ -102,7 +102,7 @@ func (d *declared) apply(o *overrides, limit int64) {
 	}
 }
 
-// join puts two problems into one.
+// join puts two problems into one, with the first hint.
 func join(a, b error) error {
 	switch {
 	case a == nil:
@@ -110,7 +110,11 @@ func join(a, b error) error {
 	case b == nil:
 		return a
 	}
-	return fmt.Errorf("%w; %w", a, b)
+	hint := meta.HintOf(a)
+	if hint == "" {
+		hint = meta.HintOf(b)
+	}
+	return &meta.Error{Err: fmt.Errorf("%w; %w", a, b), Hint: hint}
 }
 
 // interval returns how often the automatic sweep is due, 0 for never. A value that makes

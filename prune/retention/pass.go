@@ -20,9 +20,6 @@ func (s *sweeper) pass() (SweepResult, error) {
 		if errors.Is(err, errOvertaken) {
 			again, err = true, s.recheck()
 		}
-		if again && err == nil {
-			err = rest(s.ctx)
-		}
 	}
 	var out SweepResult
 	for i, t := range s.targets {
@@ -37,9 +34,12 @@ func (s *sweeper) pass() (SweepResult, error) {
 func (s *sweeper) transaction() (again bool, err error) {
 	k := &keeper{ctx: s.ctx, env: s.env, names: s.names, owner: ownersOf(s.names)}
 	trial := make([]target, len(s.targets)) // what becomes of the targets if it is committed
-	s.pace.begin()
-	err = s.env.DB.Update(s.ctx, func(tx *store.Tx) error {
+	if err := sleep(s.ctx, time.Until(s.released.Add(restFor))); err != nil {
+		return false, err
+	}
+	held, err := s.env.DB.UpdateBatch(s.ctx, func(tx *store.Tx) error {
 		s.pace.begin()
+		defer func() { s.released = time.Now() }()
 		for i, t := range s.targets {
 			trial[i] = *t
 		}
@@ -75,7 +75,7 @@ func (s *sweeper) transaction() (again bool, err error) {
 		}
 		return tx.Stamp()
 	})
-	s.pace.end()
+	s.pace.end(held)
 	if err == nil {
 		for i, t := range s.targets {
 			*t = trial[i]
@@ -168,16 +168,13 @@ const maxBytesAtOnce = 32 << 10
 type pace struct {
 	work     time.Duration // how long a transaction may work before it ends
 	row      time.Duration // how long a row takes
-	start    time.Time
 	deadline time.Time
+	longest  time.Duration // for which the store was locked
 }
 
 func newPace() *pace { return &pace{work: workFor, row: 200 * time.Microsecond} }
 
-func (p *pace) begin() {
-	p.start = time.Now()
-	p.deadline = p.start.Add(p.work)
-}
+func (p *pace) begin() { p.deadline = time.Now().Add(p.work) }
 
 func (p *pace) late() bool { return time.Now().After(p.deadline) }
 
@@ -190,15 +187,13 @@ func (p *pace) took(rows int, d time.Duration) {
 	p.row = (p.row + d/time.Duration(rows)) / 2
 }
 
-// end is called after the commit, which may sync much.
-func (p *pace) end() {
-	if zzHook != nil { zzHook(time.Since(p.start)) }
-	switch held := time.Since(p.start); {
-	case held > 60*time.Millisecond:
-		p.work = max(p.work/2, 3*time.Millisecond)
-	case held < 40*time.Millisecond:
-		p.work = min(p.work+2*time.Millisecond, workFor)
+// end is told how long the store was locked: the commit is a part of that.
+func (p *pace) end(held time.Duration) {
+	p.longest = max(p.longest, held)
+	switch {
+	case held > 2*workFor:
+		p.work = max(p.work/2, workFor/10)
+	case held < 3*workFor/2:
+		p.work = min(p.work+workFor/10, workFor)
 	}
 }
-
-var zzHook func(time.Duration)

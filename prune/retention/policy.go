@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/serialize"
 	"github.com/git-meta/git-meta-go/store"
 )
@@ -25,6 +24,7 @@ type declared struct {
 	line          int    // in the manifest; 0: detached
 	lines         Bounds // in which the author's defaults stand
 	enforced      bool   // false: a fault in the manifest, or detached
+	wrong         bool   // there is an override that is no bound
 }
 
 // policy is what the manifest and the project's strings say now.
@@ -145,10 +145,14 @@ func (p *policy) hashOf(d *declared) string {
 	for _, b := range []Bounds{d.authorDefault, d.override, d.effective} {
 		fmt.Fprintf(h, "%d %d\n", b.MaxRows, b.MaxAgeDays)
 	}
-	for _, other := range p.collections {
-		if other.name != d.name && meta.InNamespace(other.name, d.name) {
-			fmt.Fprintf(h, "%s\n", other.name)
-		}
+	if d.wrong { // somebody wanted other bounds than these
+		fmt.Fprintln(h, "wrong override")
+	}
+	// They stand together: the names are sorted, and there may be thousands.
+	inside := d.name + ":"
+	i, _ := slices.BinarySearchFunc(p.collections, inside, func(c declared, to string) int { return strings.Compare(c.name, to) })
+	for ; i < len(p.collections) && strings.HasPrefix(p.collections[i].name, inside); i++ {
+		fmt.Fprintf(h, "%s\n", p.collections[i].name)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

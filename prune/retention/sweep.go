@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/serialize"
@@ -29,15 +30,10 @@ const passRows = 1000
 // The error is [meta.ErrNotFound] or [meta.ErrInvalid] if a named collection is not
 // declared or its manifest entry is at fault.
 func Sweep(ctx context.Context, env *serialize.Env, o SweepOptions) (*SweepResult, error) {
-	p, err := caughtUp(ctx, env)
+	s, err := newSweeper(ctx, env, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &sweeper{ctx: ctx, env: env, o: o, now: nowMillis(env), names: p.names(), pace: newPace()}
-	if s.targets, err = p.targets(o); err != nil {
-		return nil, err
-	}
-	s.res.Done = true
 	if env.DB == nil || len(s.targets) == 0 {
 		return &s.res, nil
 	}
@@ -53,6 +49,17 @@ func Sweep(ctx context.Context, env *serialize.Env, o SweepOptions) (*SweepResul
 	}
 	s.sum()
 	return &s.res, err
+}
+
+func newSweeper(ctx context.Context, env *serialize.Env, o SweepOptions) (*sweeper, error) {
+	p, err := caughtUp(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	s := &sweeper{ctx: ctx, env: env, o: o, now: nowMillis(env), names: p.names(), pace: newPace()}
+	s.res.Done = true
+	s.targets, err = p.targets(o)
+	return s, err
 }
 
 // targets returns what is to be swept.
@@ -93,6 +100,8 @@ type sweeper struct {
 	targets []*target
 	res     SweepResult
 	pace    *pace
+
+	released time.Time // when the last transaction ended, but for its commit
 }
 
 // left returns how many rows may still be deleted under the limit.
@@ -158,10 +167,6 @@ func (s *sweeper) sweep() error {
 		}
 		if len(deleted.Collections) == 0 || s.left() <= 0 || !s.active() {
 			break
-		}
-		if err := rest(s.ctx); err != nil {
-			s.res.Done = false
-			return err
 		}
 	}
 	return s.finished()

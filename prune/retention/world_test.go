@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +16,7 @@ import (
 	"github.com/git-meta/git-meta-go/store"
 )
 
-func init() { if os.Getenv("ZZ") == "" { restFor = 0 } }
+func init() { restFor = 0 }
 
 // world is a store in a repository, with a second connection that does what the Rust
 // program does.

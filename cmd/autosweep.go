@@ -69,7 +69,6 @@ func (a *app) sweepIfDue(ctx context.Context) (*retention.AutoResult, error) {
 	if errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	env.Progress = meta.NoProgress{}
 	return retention.AutoSweep(ctx, env)
 }
 

@@ -77,10 +77,7 @@ func runRetentionSweep(ctx context.Context, a *app, o retentionSweepOptions) err
 		}
 	}
 	warnings := a.collect(env, o.json)
-	env.Progress.Start("Sweeping rows", 0)
-	opts.Pass = func(r retention.SweepResult) { env.Progress.Add(int(r.Rows + r.Leftover)) }
 	res, err := retention.Sweep(ctx, env, opts)
-	env.Progress.Done()
 	if err != nil {
 		if res != nil && res.Rows+res.Leftover > 0 && !o.dryRun {
 			a.note("deleted before that: %s", sweptText(res.Rows, res.Bytes, res.Leftover))

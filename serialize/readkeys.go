@@ -12,14 +12,9 @@ import (
 	"github.com/git-meta/git-meta-go/store/gitdb"
 )
 
-// readKeys returns every key of tree. Paths that can't be read as keys go to odd, which
-// may be nil. The folders below the target types are read side by side.
-func readKeys(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash, odd func(path string, why error)) (map[meta.KeyRef]*keyState, error) {
-	keys, _, err := readTree(ctx, rd, tree, odd)
-	return keys, err
-}
-
-// readTree is readKeys; plain says that no target is spelled in two ways.
+// readTree returns every key of tree; plain says that no target is spelled in two ways.
+// Paths that can't be read as keys go to odd, which may be nil. The folders below the
+// target types are read side by side.
 func readTree(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash, odd func(path string, why error)) (keys map[meta.KeyRef]*keyState, plain bool, err error) {
 	parts, err := walkParts(ctx, rd, tree)
 	if err != nil {

@@ -14,6 +14,22 @@ import (
 	"github.com/git-meta/git-meta-go/store"
 )
 
+// quickCase is newCase without processes: all clones share one folder of objects.
+func quickCase(t *testing.T, clones int, skew ...int64) *caseWorld {
+	t.Helper()
+	s := schedOf(clones, "")
+	copy(s.skew, skew)
+	c := &caseWorld{newRealWorld(t, t.TempDir(), s, false), t}
+	c.w.after = c.troubles
+	t.Cleanup(func() {
+		if bad := c.fsck(); bad != nil {
+			t.Error(bad)
+		}
+		c.close()
+	})
+	return c
+}
+
 // why returns the reason of a key's withheld entry in clone i, "" without one.
 func (c *caseWorld) why(i int, key string) (why store.Why) {
 	c.Helper()
@@ -52,7 +68,7 @@ func (c *caseWorld) retentions() (n int) {
 func TestRetentionSettles(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{"A.sync B.sync", "B.sync A.sync"} {
-		c := newCase(t, 2, 0)
+		c := quickCase(t, 2)
 		c.run("A.set_x A.set_y B.set_q A.sync B.sync A.sync A.sweep_x")
 		c.run(order + " " + order)
 		c.rows(0, "q=v0003 y=v0002")
@@ -82,7 +98,7 @@ func TestRetentionSettles(t *testing.T) {
 func TestRetentionOnBothSides(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{"A.sync B.sync", "B.sync A.sync"} {
-		c := newCase(t, 2, 0)
+		c := quickCase(t, 2)
 		c.run("A.set_x A.set_y A.set_z A.set_q A.sync B.sync A.sweep_x B.sweep_x B.sweep_y A.sweep_z")
 		c.run(order + " " + order)
 		c.published("q=v0004")
@@ -108,7 +124,7 @@ func TestRetentionOnBothSides(t *testing.T) {
 func TestRetentionAndEdit(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{"A.sync B.sync", "B.sync A.sync"} {
-		c := newCase(t, 2, 0)
+		c := quickCase(t, 2)
 		c.run("A.set_x A.add_g_m A.set_y A.sync B.sync A.sweep_x A.sweep_g A.sweep_y B.set_x B.add_g_n B.rm_y")
 		c.run(order + " " + order)
 		c.rows(0, "g=set[m n] x=v0003")
@@ -140,11 +156,7 @@ func TestRetentionAndEdit(t *testing.T) {
 // live does not stand against a newer value.
 func TestRetentionClockSkew(t *testing.T) {
 	t.Parallel()
-	s := schedOf(2, "")
-	s.skew = []int64{1_000_500, 0}
-	c := &caseWorld{newRealWorld(t, t.TempDir(), s, true), t}
-	c.w.after = c.troubles
-	t.Cleanup(c.close)
+	c := quickCase(t, 2, 1_000_500)
 	c.run("A.set_x A.sync B.sync B.sweep_x B.sync A.sync B.set_x B.sync A.sync")
 	c.rows(0, "x=v0002")
 	c.rows(1, "x=v0002")
@@ -217,7 +229,7 @@ func (c *caseWorld) rowsOf(i int) views { return c.clone(i).rows() }
 // starts from nothing.
 func TestRetentionOfLocalPruned(t *testing.T) {
 	t.Parallel()
-	c := newCase(t, 2, 0)
+	c := quickCase(t, 2)
 	c.run("A.add_g_m A.set_y A.sync B.sync B.local-prune_g A.sweep_g A.sync B.sync")
 	if c.why(1, "g") != "" {
 		t.Errorf("withheld as %q", c.why(1, "g"))

@@ -1010,7 +1010,7 @@ func playModel(s schedule) *broken { return modelWorld(s).play() }
 var (
 	campaignSeconds = os.Getenv("GIT_META_CAMPAIGN")
 	replayed        = os.Getenv("GIT_META_SCHEDULE")
-	peerProgram     = os.Getenv("GIT_META_PEER_BIN")
+	peerProgram     = os.Getenv("GIT_META_PEER")
 )
 
 // budget returns how long a campaign may take: GIT_META_CAMPAIGN seconds, 0 if unset.

@@ -16,7 +16,7 @@ import (
 	"github.com/git-meta/git-meta-go/store"
 )
 
-// realPeer is a clone that runs the Rust program, found in GIT_META_PEER_BIN. Its clock is
+// realPeer is a clone that runs the Rust program, found in GIT_META_PEER. Its clock is
 // that of the machine.
 type realPeer struct {
 	realRepo
@@ -110,7 +110,7 @@ func (p *realPeer) rows() views {
 func peerBin(t *testing.T) {
 	t.Helper()
 	if peerProgram == "" {
-		t.Skip("GIT_META_PEER_BIN does not name the Rust git-meta")
+		t.Skip("GIT_META_PEER does not name the Rust git-meta")
 	}
 }
 

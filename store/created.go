@@ -36,9 +36,9 @@ type created struct {
 
 const (
 	// A live row: ours, with a value, not the project's, and not one that another clone's
-	// retention has dropped.
+	// retention has dropped, unless the peer has edited it since.
 	liveCond = ` m.is_promised = 0 AND +m.source_ref IS NULL AND m.target_type <> 'project' AND NOT EXISTS (SELECT 1 FROM x_withheld w
-		WHERE w.target_type = m.target_type AND w.target_value = m.target_value AND w.key = m.key AND w.why = 'retention')`
+		WHERE w.target_type = m.target_type AND w.target_value = m.target_value AND w.key = m.key AND w.why = 'retention' AND w.edit_time = m.last_timestamp)`
 	liveRowSQL   = "SELECT m.rowid, m.value_type, octet_length(m.value), m.last_timestamp FROM metadata m WHERE" + liveCond + keyCond
 	createdSQL   = "SELECT collection, created, published, bytes FROM x_created WHERE target_type = ? AND target_value = ? AND key = ?"
 	putCreated   = "INSERT OR REPLACE INTO x_created(target_type, target_value, key, collection, created, published, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)"

@@ -287,7 +287,7 @@ func TestRetentionPlans(t *testing.T) {
 		silentSQL:                            "SEARCH m USING INDEX idx_metadata_recency (last_timestamp=?)",
 		oldestSQL:                            "SEARCH x USING INDEX x_created_order (collection=? AND created<?)",
 		futureSQL:                            "SEARCH x USING INDEX x_created_order (collection=? AND created>?)",
-		retainedRowsSQL:                      "SEARCH w USING COVERING INDEX x_withheld_swept (why=? AND (target_type,target_value,key)>(?,?,?))",
+		retainedRowsSQL:                      "SEARCH w USING INDEX x_withheld_swept (why=? AND (target_type,target_value,key)>(?,?,?))",
 		noteRetained:                         "SEARCH w USING COVERING INDEX x_withheld_swept (why=?)",
 		hasGuardSQL:                          "SEARCH metadata_log USING COVERING INDEX idx_metadata_log_timestamp (timestamp=? AND target_type=? AND target_value=? AND key=?)",
 		logPartSQL:                           "SEARCH metadata_log USING INTEGER PRIMARY KEY (rowid>?)",

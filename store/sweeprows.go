@@ -53,10 +53,10 @@ func (tx *Tx) BytesOfOldest(collection string, now, n int64) (bytes int64, err e
 const retainedRowsSQL = "SELECT w.target_type, w.target_value, w.key, '', 0, 0, m.rowid" +
 	" FROM x_withheld w CROSS JOIN metadata m ON m.target_type = w.target_type AND m.target_value = w.target_value AND m.key = w.key" +
 	" WHERE w.why IN ('swept', 'retention') AND w.why = 'retention' AND (w.target_type, w.target_value, w.key) > (?, ?, ?)" +
-	" AND m.is_promised = 0 AND +m.source_ref IS NULL AND m.target_type <> 'project' ORDER BY w.target_type, w.target_value, w.key LIMIT ?"
+	" AND w.edit_time = m.last_timestamp AND m.is_promised = 0 AND +m.source_ref IS NULL AND m.target_type <> 'project' ORDER BY w.target_type, w.target_value, w.key LIMIT ?"
 
 // RetainedRows returns up to limit rows with an entry [Retained] in the order of their
-// keys, from the one behind k on.
+// keys, from the one behind k on. One that the peer has edited since is live again.
 func (tx *Tx) RetainedRows(k meta.KeyRef, limit int) ([]SweepRow, error) {
 	if ok, err := tx.has("x_withheld"); !ok || err != nil {
 		return nil, err

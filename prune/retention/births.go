@@ -65,7 +65,11 @@ func (k *keeper) births() error {
 		return err
 	}
 	from, _ := gitdb.ParseHash(a.cur.Commit)
+	bar := progress(k.env)
+	bar.Start("Reading when keys were published", 0)
+	defer bar.Done()
 	err = k.history(from, tip, func(b serialize.Birth) error {
+		bar.Add(1)
 		if a.list = append(a.list, b); len(a.list) < birthBatch {
 			return nil
 		}

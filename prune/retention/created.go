@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/git-meta/git-meta-go/meta"
@@ -29,32 +28,6 @@ var (
 
 // batch is how many keys are dealt with between two looks at the clock.
 const batch = 100
-
-// owners are the names of the collections that own keys.
-type owners map[string]bool
-
-func ownersOf(names []string) owners {
-	o := make(owners, len(names))
-	for _, n := range names {
-		o[n] = true
-	}
-	return o
-}
-
-// of returns the longest name that key is in, "" if there is none.
-func (o owners) of(key string) string {
-	for name := key; len(o) > 0; {
-		if o[name] {
-			return name
-		}
-		i := strings.LastIndexByte(name, ':')
-		if i < 0 {
-			break
-		}
-		name = name[:i]
-	}
-	return ""
-}
 
 // keeper brings x_created and x_usage up to date.
 type keeper struct {
@@ -104,6 +77,13 @@ func catchUp(ctx context.Context, env *serialize.Env, names []string) error {
 			return err
 		}
 	}
+}
+
+func progress(env *serialize.Env) meta.Progress {
+	if env.Progress == nil {
+		return meta.NoProgress{}
+	}
+	return env.Progress
 }
 
 // errOvertaken says that another process has done meanwhile what was about to be done.

@@ -134,6 +134,9 @@ func (k *keeper) fill() error {
 		s = now
 		return err
 	})
+	bar := progress(k.env)
+	bar.Start("Counting rows of collections", 0)
+	defer bar.Done()
 	for err == nil && s.Phase != filled {
 		if s.Phase == fillBirths {
 			err = k.replay(s)
@@ -213,7 +216,7 @@ func (k *keeper) addPart(s *fillState) (err error) {
 // writePart has write write n things, from i to j at a time, in as many transactions as
 // it takes; write returns the key up to which s is done then.
 func (k *keeper) writePart(s *fillState, n int, write func(tx *store.Tx, i, j int) (meta.KeyRef, error)) error {
-	for i := 0; i < n; {
+	for i, from := 0, 0; i < n; {
 		err := k.updateFill(s, func(tx *store.Tx) error {
 			for end := deadline(); ; {
 				j := min(i+batch, n)
@@ -230,6 +233,8 @@ func (k *keeper) writePart(s *fillState, n int, write func(tx *store.Tx, i, j in
 		if err != nil {
 			return err
 		}
+		progress(k.env).Add(i - from)
+		from = i
 	}
 	return nil
 }

@@ -45,7 +45,10 @@ func Sweep(ctx context.Context, env *serialize.Env, o SweepOptions) (*SweepResul
 			return s.preview()
 		})
 	} else if err = s.confirm(); err == nil {
+		bar := progress(env)
+		bar.Start("Sweeping rows", 0)
 		err = s.sweep()
+		bar.Done()
 	}
 	s.sum()
 	return &s.res, err
@@ -157,6 +160,7 @@ func (s *sweeper) sweep() error {
 		if len(deleted.Collections) > 0 {
 			s.res.Passes++
 			deleted.Passes = 1
+			progress(s.env).Add(int(deleted.Rows + deleted.Leftover))
 			if s.o.Pass != nil {
 				s.o.Pass(deleted)
 			}

@@ -33,7 +33,7 @@ func (g *gitRepo) world(ns string) *world {
 	g.t.Helper()
 	w := &world{t: g.t, g: g, env: g.env(ns), path: filepath.Join(g.dir, ".git", ns+".sqlite")}
 	var err error
-	if w.raw, err = sql.Open("sqlite", "file:"+w.path+"?_pragma=busy_timeout(5000)"); err != nil {
+	if w.raw, err = sql.Open("sqlite", "file:"+w.path+"?_pragma=busy_timeout(5000)&_pragma=synchronous(off)"); err != nil {
 		g.t.Fatal(err)
 	}
 	w.raw.SetMaxOpenConns(1)

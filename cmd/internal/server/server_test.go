@@ -356,7 +356,7 @@ func TestSweeper(t *testing.T) {
 		t.Errorf("calls: %s", got)
 	}
 	log := b.log.String()
-	for _, want := range []string{"in the sweep", "git meta retention sweep --dry-run log", "rows=1000", "rows=6 ", "rows=7 "} {
+	for _, want := range []string{"in the sweep", "log (3 rows); git meta retention sweep, or", "rows=1000", "rows=6 ", "rows=7 "} {
 		if !strings.Contains(log, want) {
 			t.Errorf("log without %q: %s", want, log)
 		}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
+	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/prune/retention"
 )
 
@@ -63,8 +65,12 @@ func (s *Server) sweepOnce(ctx context.Context, o Sweeper) (next time.Duration, 
 	if res == nil {
 		return next, ""
 	}
-	for _, u := range res.Unconfirmed {
-		trouble += fmt.Sprintf("collection %s: %d rows are over bounds that nobody has confirmed here: git meta retention sweep --dry-run %s; ", u.Collection, u.WouldPrune, u.Collection)
+	if len(res.Unconfirmed) > 0 {
+		var parts []string
+		for _, u := range res.Unconfirmed {
+			parts = append(parts, fmt.Sprintf("%s (%d rows)", meta.OneLine(u.Collection), u.WouldPrune))
+		}
+		trouble = "over bounds that nobody has confirmed in this repository: " + strings.Join(parts, ", ") + "; git meta retention sweep, or git meta retention --accept"
 	}
 	pass := res.Swept
 	for pass != nil {
@@ -76,7 +82,7 @@ func (s *Server) sweepOnce(ctx context.Context, o Sweeper) (next time.Duration, 
 			return next, trouble
 		}
 		if pass, err = o.Pass(ctx); err != nil {
-			return next, trouble + s.said(err)
+			return next, strings.Trim(trouble+"; "+s.said(err), "; ")
 		}
 	}
 	if res.Next > 0 {

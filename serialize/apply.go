@@ -148,6 +148,10 @@ func (m *merger) applyOne(tx *store.Tx, d *mergedKey, loads map[meta.KeyRef]load
 		}
 		return tx.PutWithheld(store.Withheld{KeyRef: d.KeyRef, EditTime: row.Time, Why: why})
 	case !shown:
+		w, withheld, err := tx.Withheld(d.KeyRef)
+		if err != nil || withheld && w.Why == store.Gone {
+			return err
+		}
 		return tx.DeleteWithheld(d.KeyRef) // gone from the tree and from here
 	}
 	return nil

@@ -334,7 +334,7 @@ func (s *source) take(b *builder, c change) error {
 	}
 	if withheld {
 		switch {
-		case w.Why == store.Swept && c.rec != nil: // the peer wrote it: a change like others
+		case (w.Why == store.Swept || w.Why == store.Gone) && c.rec != nil: // the peer wrote it: a change like others
 			s.ended = append(s.ended, c.KeyRef)
 		case (w.Why == store.Unclear || w.Why == store.Retained) && s.out.mode != fromCursor:
 			return nil

@@ -153,7 +153,7 @@ func (m *merger) one(k meta.KeyRef) (*mergedKey, error) {
 	}
 	d.parked = d.row != nil && withheld && w.Why == store.Retained && w.EditTime == d.row.Time
 	in := &d.in
-	in.Row, in.Withheld = d.row != nil, withheld
+	in.Row, in.Withheld = d.row != nil, withheld && w.Why != store.Gone
 	in.Greater = m.greater
 	if c := contentOf(d.b); c != nil {
 		in.Base, in.BaseShown = &meta.Version{Content: c, Time: unknownTime}, true

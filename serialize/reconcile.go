@@ -302,6 +302,7 @@ func (j *judge) one(k meta.KeyRef, rec *store.Record, s *keyState, edited bool, 
 	if err != nil {
 		return err
 	}
+	withheld = withheld && w.Why != store.Gone
 	_, inTip := s.kind()
 	load := func() {
 		t := int64(-1)

@@ -94,7 +94,8 @@
 //	    PRIMARY KEY(target_type, target_value, key) WITHOUT ROWID
 //
 // Keys for which store and tree differ on purpose; why is one of pruned, too-big,
-// unclear, retention (a row, not in the tree), local, swept (in the tree, no row). A
+// unclear, retention (a row, not in the tree), local, swept (in the tree, no row), gone
+// (neither: retention deleted it after a prune, and history must not bring it back). A
 // retention row was dropped from the tree by another clone's retention: it is not live,
 // and counts as absent in a merge. edit_time is the row's last_timestamp at that moment:
 // another time there means that the peer has written the row since.

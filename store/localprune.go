@@ -44,7 +44,7 @@ func (tx *Tx) LocalPrune(keys []meta.KeyRef, o LocalPruneOptions) (n int64, err 
 		if err != nil {
 			return 0, err
 		}
-		hidden = hidden && (w.Why != LocalPruned && w.Why != Swept)
+		hidden = hidden && (w.Why != LocalPruned && w.Why != Swept && w.Why != Gone)
 		if err := tx.deleteRow(row.ID); err != nil {
 			return 0, err
 		}

@@ -77,7 +77,8 @@ const (
 
 var sweepSQL = []string{
 	"DELETE FROM metadata_log WHERE rowid IN (SELECT l.rowid " + ofRows + " CROSS JOIN metadata_log l ON l.target_type = m.target_type AND l.target_value = m.target_value AND l.key = m.key)",
-	"INSERT OR REPLACE INTO x_withheld(target_type, target_value, key, edit_time, why) SELECT m.target_type, m.target_value, m.key, m.last_timestamp, 'swept' " + ofRows,
+	"INSERT OR REPLACE INTO x_withheld(target_type, target_value, key, edit_time, why) SELECT m.target_type, m.target_value, m.key, m.last_timestamp," +
+		" CASE WHEN EXISTS (SELECT 1 FROM x_withheld w WHERE w.target_type = m.target_type AND w.target_value = m.target_value AND w.key = m.key AND w.why IN ('pruned', 'too-big')) THEN 'gone' ELSE 'swept' END " + ofRows,
 	"DELETE FROM x_created WHERE " + ofKeys,
 	"DELETE FROM list_values WHERE metadata_id IN (SELECT value FROM json_each(?))",
 	"DELETE FROM set_values WHERE metadata_id IN (SELECT value FROM json_each(?))",
@@ -89,7 +90,7 @@ var sweepTombstonesSQL = []string{
 }
 
 // SweepRows deletes rows with their entries, members, tombstones and log records, and
-// takes them off the counters. It leaves the entry [Swept] and no log record. The caller
+// takes them off the counters. It leaves the entry [Swept], or [Gone], and no log record. The caller
 // has [Tx.MoveCursors] call it. About 60 µs a row.
 func (tx *Tx) SweepRows(list []SweepRow) error {
 	if err := tx.writable(); err != nil {

@@ -22,6 +22,9 @@ const (
 	// Retained has a row here that another clone's retention dropped from the tree: it is
 	// readable, not live, and goes at this store's next sweep.
 	Retained Why = "retention"
+	// Gone was deleted by retention when a prune had taken it from the tree already:
+	// history, which knows it, is not to bring it back.
+	Gone Why = "gone"
 )
 
 // Withheld is a key for which store and tree differ on purpose.

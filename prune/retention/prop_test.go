@@ -155,10 +155,11 @@ func (r *randomWorld) step(withGit bool) {
 		try(func(tx *store.Tx) error { return tx.Remove(k, e) })
 	case 7:
 		try(func(tx *store.Tx) error {
-			if !row(tx) {
-				return nil
+			row, ok, err := tx.Row(k)
+			if err != nil || !ok || row.Promised {
+				return err
 			}
-			return tx.PutWithheld(store.Withheld{KeyRef: k, EditTime: ms, Why: pick(r.r, []store.Why{store.Pruned, store.TooBig, store.Unclear, store.Retained, store.Retained})})
+			return tx.PutWithheld(store.Withheld{KeyRef: k, EditTime: row.Time, Why: pick(r.r, []store.Why{store.Pruned, store.TooBig, store.Unclear, store.Retained, store.Retained})})
 		})
 	case 8:
 		try(func(tx *store.Tx) error { return tx.DeleteWithheld(k) })
@@ -245,7 +246,7 @@ func (r *randomWorld) doomed() (live map[string][]string, leftover map[string][]
 		}
 	}
 	for _, l := range r.lines(`SELECT key, target_type || ':' || target_value || ' ' || key FROM metadata m JOIN x_withheld w USING(target_type, target_value, key)
-		WHERE w.why = 'retention' AND m.is_promised = 0 AND m.source_ref IS NULL AND m.target_type <> 'project'`) {
+		WHERE w.why = 'retention' AND w.edit_time = m.last_timestamp AND m.is_promised = 0 AND m.source_ref IS NULL AND m.target_type <> 'project'`) {
 		f := strings.SplitN(l, "|", 2)
 		if name := ownersOf(r.names).of(f[0]); name != "" && r.bounds[name] != (Bounds{}) {
 			leftover[name] = append(leftover[name], f[1])

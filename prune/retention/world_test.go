@@ -164,7 +164,7 @@ const liveSQL = `SELECT m.target_type, m.target_value, m.key,
 		WHEN 'set' THEN (SELECT coalesce(sum(length(CAST(value AS BLOB))), 0) FROM set_values WHERE metadata_id = m.rowid)
 		ELSE length(CAST(m.value AS BLOB)) END
 	FROM metadata m WHERE m.is_promised = 0 AND m.source_ref IS NULL AND m.target_type <> 'project'
-	AND NOT EXISTS (SELECT 1 FROM x_withheld w WHERE w.target_type = m.target_type AND w.target_value = m.target_value AND w.key = m.key AND w.why = 'retention')
+	AND NOT EXISTS (SELECT 1 FROM x_withheld w WHERE w.target_type = m.target_type AND w.target_value = m.target_value AND w.key = m.key AND w.why = 'retention' AND w.edit_time = m.last_timestamp)
 	ORDER BY 1, 2, 3`
 
 // audit compares what is counted with a full count.

@@ -170,7 +170,7 @@ type origin struct {
 // KeyTimes returns the edit time in ms of every key in want, from the history of tip:
 // that of the newest commit that touched it. Keys that no commit explains are left out.
 func KeyTimes(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, want map[meta.KeyRef]bool) (map[meta.KeyRef]int64, error) {
-	o, err := origins(ctx, rd, tip, want, treeKeys{})
+	o, err := origins(ctx, rd, tip, want)
 	out := make(map[meta.KeyRef]int64, len(o))
 	for k, v := range o {
 		out[k] = v.time
@@ -179,14 +179,26 @@ func KeyTimes(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, want map[me
 }
 
 // origins walks the history of tip, newest first, until every key of want is explained.
-// The time is the key's in git-meta-times, else the author date (design §8). read spares
-// reading a tree again.
-func origins(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, want map[meta.KeyRef]bool, read treeKeys) (map[meta.KeyRef]origin, error) {
+// The time is the key's in git-meta-times, else the author date (design §8).
+func origins(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, want map[meta.KeyRef]bool) (map[meta.KeyRef]origin, error) {
 	out := make(map[meta.KeyRef]origin, len(want))
-	if len(want) == 0 {
-		return out, nil
+	err := eachOrigin(ctx, rd, tip, len(want), treeKeys{}, func(k meta.KeyRef, o origin) bool {
+		if _, done := out[k]; done || !want[k] {
+			return false
+		}
+		out[k] = o
+		return true
+	})
+	return out, err
+}
+
+// eachOrigin calls take for the keys that the commits of tip touched, newest first, until
+// it has taken n of them. read spares reading a tree again.
+func eachOrigin(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, n int, read treeKeys, take func(meta.KeyRef, origin) bool) error {
+	if n == 0 {
+		return nil
 	}
-	err := history(ctx, rd, tip, zero, func(s step) (bool, error) {
+	return history(ctx, rd, tip, zero, func(s step) (bool, error) {
 		var keys []changedKey
 		var err error
 		if s.before == zero && s.commit.Tree == read.tree {
@@ -196,22 +208,21 @@ func origins(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, want map[met
 		}
 		date := s.commit.Author.When.Unix()
 		times := commitTimes(s, keys)
-		n := 0
+		i := 0
 		for _, k := range keys {
 			ms := date * 1000
 			if k.has {
 				if times != nil {
-					ms = times[n]
+					ms = times[i]
 				}
-				n++
+				i++
 			}
-			if _, done := out[k.KeyRef]; !done && want[k.KeyRef] {
-				out[k.KeyRef] = origin{ms, s.commit.Author.Email, true}
+			if take(k.KeyRef, origin{ms, s.commit.Author.Email, true}) {
+				n--
 			}
 		}
-		return len(out) < len(want), nil
+		return n > 0, nil
 	})
-	return out, err
 }
 
 // commitTimes returns the edit times in a commit's header, one per key that has a value,

@@ -26,7 +26,6 @@ type loaded struct {
 	value  meta.Value
 	ok     bool // has a value
 	tombs  []meta.Tombstone
-	org    origin
 	quiet  bool // what it loads is no change: no log record
 	judged bool // nobody has written since: the row is as it was judged
 }
@@ -44,7 +43,10 @@ func carryOut(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict) (stor
 		env.Warnf("%d keys had vanished from the published tree without a removal; they are published again", v.lost)
 	}
 	at := v.at
-	todo := slices.Concat(v.load, v.remove)
+	todo := v.load
+	if len(v.remove) > 0 {
+		todo = slices.Concat(v.load, v.remove)
+	}
 	removed := map[meta.KeyRef]bool{}
 	for _, r := range v.remove {
 		removed[r.KeyRef] = true
@@ -181,7 +183,7 @@ func (v *verdict) catchUp(tx *store.Tx, at store.Position) (store.Position, erro
 func readBatch(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict, batch []loadKey) ([]loaded, error) {
 	out := make([]loaded, 0, len(batch))
 	for _, k := range batch {
-		l := loaded{loadKey: k, org: v.origins[k.KeyRef]}
+		l := loaded{loadKey: k}
 		if !l.org.known {
 			l.org = origin{email: "unknown"}
 		}
@@ -321,11 +323,11 @@ func lastPublished(ctx context.Context, env *Env, k meta.KeyRef) (*loaded, error
 		if err != nil {
 			return false, err
 		}
-		org, err := origins(ctx, rd, s.id, map[meta.KeyRef]bool{k: true}, treeKeys{})
+		org, err := origins(ctx, rd, s.id, map[meta.KeyRef]bool{k: true})
 		if err != nil {
 			return false, err
 		}
-		found = &loaded{loadKey: loadKey{k, state, -1}, value: value, ok: true, org: org[k]}
+		found = &loaded{loadKey: loadKey{k, state, -1, org[k]}, value: value, ok: true}
 		found.tombs, err = readTombstones(ctx, rd, k, state, org[k].time, org[k].email)
 		return false, err
 	})

@@ -345,7 +345,7 @@ func (m *merger) resolveTimes() error {
 	if from == zero {
 		from = m.remote
 	}
-	known, err := origins(m.ctx, m.rd, from, want, treeKeys{})
+	known, err := origins(m.ctx, m.rd, from, want)
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func (p *Promised) store(ctx context.Context, env *Env, rd *gitdb.Reader, found 
 		if f.fate != fateHeld {
 			continue
 		}
-		l := &loaded{loadKey: loadKey{KeyRef: f.KeyRef, state: f.state}, org: f.org}
+		l := &loaded{loadKey: loadKey{KeyRef: f.KeyRef, state: f.state, org: f.org}}
 		if l.value, err = readValue(ctx, rd, f.state); err != nil {
 			if ctx.Err() != nil || errors.Is(err, gitdb.ErrObjectMissing) {
 				return fmt.Errorf("read %s: %w", f.KeyRef, err)

@@ -166,7 +166,7 @@ type treeKeys struct {
 }
 
 // listKeys lists the keys of tip's tree, which have been read, beside what the caller does
-// meanwhile, if tip is the first commit of its history: [origins] will ask for them.
+// meanwhile, if tip is the first commit of its history: [eachOrigin] will ask for them.
 func listKeys(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, keys map[meta.KeyRef]*keyState) treeKeys {
 	c, err := rd.Commit(ctx, tip)
 	if err != nil || len(c.Parents) > 0 {

@@ -15,18 +15,17 @@ import (
 // store was lost or replaced, the peer moved the ref, somebody fetched over it (design
 // §4, "Comparison").
 type verdict struct {
-	at        store.Position         // the log position the store was read at
-	publish   map[meta.KeyRef]bool   // the store wins
-	load      []loadKey              // the tip wins
-	remove    []loadKey              // the tip says that it was removed
-	prune     []meta.KeyRef          // the tip lost it to a prune: the row stays, withheld
-	unclear   []meta.KeyRef          // the tip lost it to a tombstone that does not count: likewise
-	retained  []meta.KeyRef          // another clone's retention dropped it: likewise
-	back      []meta.KeyRef          // the tip holds again what was withheld
-	overtaken bool                   // others have written to the store since
-	lost      int                    // keys in publish that the tip lost for no reason
-	odd       map[string]error       // paths of the tip that can't be read
-	origins   map[meta.KeyRef]origin // of load and remove
+	at        store.Position       // the log position the store was read at
+	publish   map[meta.KeyRef]bool // the store wins
+	load      []loadKey            // the tip wins
+	remove    []loadKey            // the tip says that it was removed
+	prune     []meta.KeyRef        // the tip lost it to a prune: the row stays, withheld
+	unclear   []meta.KeyRef        // the tip lost it to a tombstone that does not count: likewise
+	retained  []meta.KeyRef        // another clone's retention dropped it: likewise
+	back      []meta.KeyRef        // the tip holds again what was withheld
+	overtaken bool                 // others have written to the store since
+	lost      int                  // keys in publish that the tip lost for no reason
+	odd       map[string]error     // paths of the tip that can't be read
 }
 
 // loadKey is a key to take over from a tree.
@@ -34,6 +33,7 @@ type loadKey struct {
 	meta.KeyRef
 	state   *keyState
 	rowTime int64 // last_timestamp of the row when it was judged, -1: no row
+	org     origin
 }
 
 type judge struct {
@@ -169,7 +169,6 @@ func (j *judge) aside(from gitdb.Hash, pos store.Position) error {
 	if err := m.resolveTimes(); err != nil {
 		return err
 	}
-	j.v.origins = map[meta.KeyRef]origin{}
 	for _, d := range m.keys {
 		if !j.v.publish[d.KeyRef] {
 			j.settle(d)
@@ -180,7 +179,7 @@ func (j *judge) aside(from gitdb.Hash, pos store.Position) error {
 
 // settle takes over what was decided of a key that the store has not edited since.
 func (j *judge) settle(d *mergedKey) {
-	v, k := d.out.Result, loadKey{d.KeyRef, d.r, -1}
+	v, k := d.out.Result, loadKey{d.KeyRef, d.r, -1, origin{}}
 	if d.row != nil {
 		k.rowTime = d.row.Time
 	}
@@ -188,8 +187,8 @@ func (j *judge) settle(d *mergedKey) {
 	same := v != nil && inTip && contentOf(d.r).Same(v.Content)
 	switch {
 	case d.out.Unload:
+		k.org = origin{d.in.Remote.RemovedAt, "unknown", true}
 		j.v.remove = append(j.v.remove, k)
-		j.v.origins[d.KeyRef] = origin{d.in.Remote.RemovedAt, "unknown", true}
 		return
 	case v == nil:
 		if inTip {
@@ -201,8 +200,8 @@ func (j *judge) settle(d *mergedKey) {
 		if !same {
 			k.state = d.state(d.left())
 		}
+		k.org = origin{v.Time, v.Email, true}
 		j.v.load = append(j.v.load, k)
-		j.v.origins[d.KeyRef] = origin{v.Time, v.Email, true}
 	}
 	switch hasRow := d.row != nil || d.out.Load; {
 	case same || !hasRow:
@@ -309,7 +308,7 @@ func (j *judge) one(k meta.KeyRef, rec *store.Record, s *keyState, edited bool, 
 		if rec != nil {
 			t = rec.Time
 		}
-		j.v.load = append(j.v.load, loadKey{k, s, t})
+		j.v.load = append(j.v.load, loadKey{k, s, t, origin{}})
 	}
 	switch {
 	case rec != nil && sameRow(rec.Value, s):
@@ -332,7 +331,7 @@ func (j *judge) one(k meta.KeyRef, rec *store.Record, s *keyState, edited bool, 
 		load()
 	case rec == nil: // nothing on either side but tombstones
 		if s != nil && s.tomb != zero {
-			j.v.remove = append(j.v.remove, loadKey{k, s, -1})
+			j.v.remove = append(j.v.remove, loadKey{k, s, -1, origin{}})
 		}
 	case inTip: // both, different
 		if edited && !past.holds(rec.Value) {
@@ -343,7 +342,7 @@ func (j *judge) one(k meta.KeyRef, rec *store.Record, s *keyState, edited bool, 
 	default: // the tip lacks it
 		switch {
 		case past != nil && past.removed && (!edited || past.holds(rec.Value)):
-			j.v.remove = append(j.v.remove, loadKey{k, s, rec.Time})
+			j.v.remove = append(j.v.remove, loadKey{k, s, rec.Time, origin{}})
 		case past != nil && past.retained && (!edited || past.holds(rec.Value)):
 			j.v.retained = append(j.v.retained, k)
 		case withheld:
@@ -374,16 +373,21 @@ func (j *judge) removedHere(k meta.KeyRef) (bool, error) {
 
 // explain finds out when and by whom the keys to load were written.
 func (j *judge) explain() error {
-	want := map[meta.KeyRef]bool{}
-	for _, l := range j.v.load {
-		want[l.KeyRef] = true
+	open := make(map[meta.KeyRef]*loadKey, len(j.v.load)+len(j.v.remove))
+	for _, list := range [][]loadKey{j.v.load, j.v.remove} {
+		for i := range list {
+			open[list[i].KeyRef] = &list[i]
+		}
 	}
-	for _, l := range j.v.remove {
-		want[l.KeyRef] = true
-	}
-	var err error
-	j.v.origins, err = origins(j.ctx, j.rd, j.tip, want, j.read)
-	return err
+	return eachOrigin(j.ctx, j.rd, j.tip, len(open), j.read, func(k meta.KeyRef, o origin) bool {
+		l := open[k]
+		if l == nil {
+			return false
+		}
+		l.org = o
+		delete(open, k)
+		return true
+	})
 }
 
 // pastOf is what a range of history says of one key.

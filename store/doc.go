@@ -143,6 +143,7 @@
 //	retention:names             names of the collections x_created is kept for, one a line
 //	retention:guard             "record", or where the log is empty the numbers of rows
 //	retention:fill              how far filling x_created has got (JSON)
+//	retention:turn              a process is bringing x_created up to date for other names
 //	retention:births            a process is reading much history
 //	retention:swept-at          ms; the last automatic sweep
 //	retention:confirmed:NAME    hash of the bounds that were confirmed here

@@ -1,7 +1,6 @@
 package retention
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -11,9 +10,8 @@ import (
 	"github.com/git-meta/git-meta-go/store/gitdb"
 )
 
-// factBirths is there while a process writes what a long stretch of history says: a name
-// it has given itself, and a number that grows. It keeps two from mixing older and newer
-// events.
+// factBirths is a [mark] that is there while a process writes what a long stretch of
+// history says. It keeps two from mixing older and newer events.
 const factBirths = "retention:births"
 
 // birthBatch is how many events are written in one transaction: about 20 ms.
@@ -56,7 +54,7 @@ func (k *keeper) births() error {
 	if err != nil || tip == (gitdb.Hash{}) {
 		return err
 	}
-	a := &applier{keeper: k, name: rand.Text()}
+	a := &applier{keeper: k, claim: newMark(factBirths)}
 	err = k.env.DB.View(k.ctx, func(tx *store.Tx) error {
 		a.cur, err = k.cursor(tx)
 		return err
@@ -98,17 +96,15 @@ func (k *keeper) births() error {
 // applier writes a stretch of history in several transactions.
 type applier struct {
 	*keeper
-	cur    store.Cursor // before it
-	list   []serialize.Birth
-	name   string
-	claim  string // what the fact says while this process works; empty before
-	writes int
+	cur   store.Cursor // before it
+	list  []serialize.Birth
+	claim *mark
 }
 
 // write writes the list; commit is where the cursor is afterwards.
 func (a *applier) write(commit string) error {
 	last := commit != a.cur.Commit
-	if !last && a.claim == "" {
+	if !last && a.claim.n == 0 {
 		if err := a.await(factBirths); err != nil {
 			return err
 		}
@@ -138,25 +134,21 @@ func (a *applier) writeIn(tx *store.Tx, commit string, last bool) (done bool, er
 	if err != nil {
 		return false, err
 	}
-	claim, _, err := tx.Fact(factBirths)
+	own, err := a.claim.own(tx)
 	if err != nil {
 		return false, err
 	}
-	if cur.Commit != a.cur.Commit || a.claim != "" && claim != a.claim {
+	if cur.Commit != a.cur.Commit || !own {
 		return false, errOvertaken
 	}
 	if err := a.apply(tx, a.list); err != nil {
 		return false, err
 	}
 	if !last {
-		a.writes++
-		a.claim = fmt.Sprint(a.name, " ", a.writes)
-		return true, tx.PutFact(factBirths, a.claim)
+		return true, a.claim.write(tx)
 	}
-	if claim != "" {
-		if err := tx.DeleteFact(factBirths); err != nil {
-			return false, err
-		}
+	if err := tx.DeleteFact(factBirths); err != nil {
+		return false, err
 	}
 	cur.Commit = commit
 	return true, setCursor(tx, cur)

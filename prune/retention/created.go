@@ -36,7 +36,9 @@ type keeper struct {
 	names []string
 	owner owners
 
-	released time.Time // when the last write transaction ended
+	released time.Time     // when the last write transaction ended
+	turn     *mark         // this process has begun to fill; nil: another one, or nobody
+	patience time.Duration // how long another process may be silent; 0: leaseFor
 }
 
 // catchUp brings what is known of the rows of the collections names up to date: from log
@@ -58,12 +60,14 @@ func catchUp(ctx context.Context, env *serialize.Env, names []string) error {
 			todo, err = k.next(tx)
 			return err
 		})
-		if err != nil || todo == stepNone {
+		if err != nil {
 			return err
 		}
 		switch todo {
+		case stepNone:
+			return k.endTurn()
 		case stepBegin:
-			if err = k.await(factFill); err == nil {
+			if err = k.await(factTurn); err == nil {
 				err = k.update(k.begin)
 			}
 		case stepFill:
@@ -160,56 +164,6 @@ func (k *keeper) tip() (gitdb.Hash, error) {
 		return gitdb.Hash{}, nil
 	}
 	return id, err
-}
-
-// update runs f in a write transaction, not before others had time to write since the
-// last one.
-func (k *keeper) update(f func(*store.Tx) error) error {
-	if err := sleep(k.ctx, time.Until(k.released.Add(restFor))); err != nil {
-		return err
-	}
-	return k.env.DB.UpdateOwn(k.ctx, func(tx *store.Tx) error {
-		defer func() { k.released = time.Now() }() // the commit is short, the sync is after it
-		return f(tx)
-	})
-}
-
-// await waits while another process, for other names, works on what the fact says: until
-// it is gone, or has been the same for some seconds.
-func (k *keeper) await(fact string) error {
-	var seen string
-	for since := time.Now(); time.Since(since) < leaseFor; {
-		text, ok := "", false
-		err := k.env.DB.View(k.ctx, func(tx *store.Tx) (err error) {
-			text, ok, err = tx.Fact(fact)
-			return err
-		})
-		if err != nil || !ok {
-			return err
-		}
-		if text != seen {
-			seen, since = text, time.Now()
-		}
-		if err := sleep(k.ctx, 20*time.Millisecond); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// rest lets others write.
-func rest(ctx context.Context) error { return sleep(ctx, restFor) }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // read brings everything up to the end of the log.

@@ -109,6 +109,7 @@ func (k *keeper) begin(tx *store.Tx) error {
 	if err := tx.SetCollections(k.names); err != nil {
 		return err
 	}
+	k.turn = newMark(factTurn) // written by update
 	if err := setCursor(tx, cur); err != nil {
 		return err
 	}

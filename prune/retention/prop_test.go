@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	randomStores = flag.Int("stores", 0, "how many random stores TestPreviewEqualsSweep makes (0: 1000, or 60 with -short)")
+	randomStores = flag.Int("stores", 0, "how many random stores TestPreviewEqualsSweep makes (0: 1000, or 25 with -short)")
 	randomSeed   = flag.Uint64("storeseed", 0, "make only the store with this seed")
 )
 
@@ -28,7 +28,7 @@ func TestPreviewEqualsSweep(t *testing.T) {
 	if n == 0 {
 		n = 1000
 		if testing.Short() {
-			n = 60
+			n = 25
 		}
 	}
 	defer func(d time.Duration) { workFor = d }(workFor)

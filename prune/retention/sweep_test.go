@@ -197,10 +197,11 @@ func TestSweepResumes(t *testing.T) {
 
 // Two sweeps at once delete what one would.
 func TestSweepTogether(t *testing.T) {
-	t.Parallel()
+	defer func(d time.Duration) { restFor = d }(restFor)
+	restFor = 5 * time.Millisecond // without any, one may never get the lock
 	w := newWorld(t)
 	w.declare("ci 100 0")
-	w.fill(2100)
+	w.fill(1400)
 	var rows atomic.Int64
 	done := make(chan error)
 	for range 3 {
@@ -224,13 +225,13 @@ func TestSweepTogether(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if rows.Load() != 2000 || w.state("ci").Rows != 100 {
+	if rows.Load() != 1300 || w.state("ci").Rows != 100 {
 		t.Errorf("%d rows deleted, %d left", rows.Load(), w.state("ci").Rows)
 	}
 	w.audit()
 }
 
-var sweepRows = flag.Int("sweeprows", 6000, "how many rows TestSweepLetsOthersWrite deletes")
+var sweepRows = flag.Int("sweeprows", 0, "how many rows TestSweepLetsOthersWrite deletes (0: 6000, or 500 with -short)")
 
 // Another process sets values while many rows are swept.
 func TestSweepLetsOthersWrite(t *testing.T) {
@@ -238,7 +239,14 @@ func TestSweepLetsOthersWrite(t *testing.T) {
 	restFor = 30 * time.Millisecond
 	w := newWorld(t)
 	w.declare("ci 1 0")
-	w.fill(*sweepRows + 1)
+	n := *sweepRows
+	if n == 0 {
+		n = 6000
+		if testing.Short() {
+			n = 500
+		}
+	}
+	w.fill(n + 1)
 	// As a command has it: a small cache, synced to the disk.
 	w.env.DB.Close()
 	var err error
@@ -273,7 +281,7 @@ func TestSweepLetsOthersWrite(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if res.Rows != int64(*sweepRows) || !res.Done {
+	if res.Rows != int64(n) || !res.Done {
 		t.Errorf("%+v", res)
 	}
 	for l := range strings.Lines(out.String()) {

@@ -44,6 +44,9 @@ func (a *app) autoSweep(ctx context.Context, warnings *[]string) *retention.Swee
 		}
 		warn("retention: over bounds that nobody has confirmed in this repository: " + strings.Join(parts, ", ") + "; git meta retention sweep, or git meta retention --accept")
 	}
+	if n := len(res.Uncounted); n > 0 {
+		warn(fmt.Sprintf("retention: nobody has confirmed the bounds of %s in this repository; git meta retention counts what they would delete", ui.Plural(n, "collection", "collections")))
+	}
 	return res.Swept
 }
 

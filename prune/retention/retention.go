@@ -63,5 +63,8 @@ type SweepResult struct {
 type AutoResult struct {
 	Swept       *SweepResult // nil: it was not due or had nothing to do
 	Unconfirmed []State      // collections with rows to go whose bounds nobody has confirmed here
-	Next        int64        // ms; when it is due again, 0: switched off
+	// Uncounted are collections with bounds that nobody has confirmed here, in a large
+	// store that has not counted their rows: GetCollectionRetention does.
+	Uncounted []string
+	Next      int64 // ms; when it is due again, 0: switched off
 }

@@ -65,6 +65,9 @@ func (s *Server) sweepOnce(ctx context.Context, o Sweeper) (next time.Duration, 
 	if res == nil {
 		return next, ""
 	}
+	if n := len(res.Uncounted); n > 0 {
+		trouble = fmt.Sprintf("bounds of %d collections that nobody has confirmed in this repository: git meta retention counts what they would delete", n)
+	}
 	if len(res.Unconfirmed) > 0 {
 		var parts []string
 		for _, u := range res.Unconfirmed {

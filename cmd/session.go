@@ -121,7 +121,7 @@ func (a *app) hasStore(ctx context.Context) (bool, error) {
 // again, and memory matters more than the last tenth of speed.
 func (a *app) loadsMuch() {
 	a.bulk = true
-	debug.SetGCPercent(75)
+	debug.SetGCPercent(50)
 }
 
 func storePath(r *gitdb.Repo) string { return filepath.Join(r.CommonDir, store.FileName) }

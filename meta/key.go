@@ -87,3 +87,36 @@ func checkText(what, s string) error {
 func InNamespace(key, ns string) bool {
 	return strings.HasPrefix(key, ns) && (len(key) == len(ns) || key[len(ns)] == ':')
 }
+
+// Namespaces is a set of namespaces, of which there may be thousands.
+type Namespaces map[string]bool
+
+// NamespacesOf returns the set of the given namespaces.
+func NamespacesOf(names []string) Namespaces {
+	s := make(Namespaces, len(names))
+	for _, n := range names {
+		s[n] = true
+	}
+	return s
+}
+
+// Longest returns the longest namespace of the set that key is in, "" if it is in none.
+func (s Namespaces) Longest(key string) string {
+	ns, _ := LongestNamespace(s, key)
+	return ns
+}
+
+// LongestNamespace returns the longest of the namespaces, keys of a map, that key is in.
+func LongestNamespace[V any](namespaces map[string]V, key string) (ns string, ok bool) {
+	for ns = key; len(namespaces) > 0; {
+		if _, ok := namespaces[ns]; ok {
+			return ns, true
+		}
+		i := strings.LastIndexByte(ns, ':')
+		if i < 0 {
+			break
+		}
+		ns = ns[:i]
+	}
+	return "", false
+}

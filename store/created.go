@@ -193,9 +193,9 @@ const maxNamespaces = 100
 // each row that is in none of them.
 func (tx *Tx) UncountedAfter(k meta.KeyRef, namespaces []string, limit int) ([]Created, error) {
 	cond, args := "0", keyArgs(k)
-	var in namespaceSet
+	var in meta.Namespaces
 	if len(namespaces) > maxNamespaces {
-		cond, in, namespaces = "1", namespaceSetOf(namespaces), nil
+		cond, in, namespaces = "1", meta.NamespacesOf(namespaces), nil
 	}
 	for _, ns := range namespaces {
 		cond += " OR m.key = ? OR m.key >= ? AND m.key < ?"
@@ -208,7 +208,7 @@ func (tx *Tx) UncountedAfter(k meta.KeyRef, namespaces []string, limit int) ([]C
 		if err != nil {
 			return nil, err
 		}
-		if in != nil && !in.hold(c.Key) {
+		if in != nil && in.Longest(c.Key) == "" {
 			continue
 		}
 		if out = append(out, c); len(out) == limit {

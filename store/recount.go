@@ -52,32 +52,9 @@ func (tx *Tx) counts(k meta.KeyRef) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		tx.collections, tx.collectionsKnown = namespaceSetOf(names), true
+		tx.collections, tx.collectionsKnown = meta.NamespacesOf(names), true
 	}
-	return k.Target.Type != meta.Project && tx.collections.hold(k.Key), nil
-}
-
-// namespaceSet is a set of namespaces, of which there may be thousands.
-type namespaceSet map[string]bool
-
-func namespaceSetOf(names []string) namespaceSet {
-	s := make(namespaceSet, len(names))
-	for _, n := range names {
-		s[n] = true
-	}
-	return s
-}
-
-// hold reports whether key is in one of the namespaces.
-func (s namespaceSet) hold(key string) bool {
-	for len(s) > 0 && !s[key] {
-		i := strings.LastIndexByte(key, ':')
-		if i < 0 {
-			return false
-		}
-		key = key[:i]
-	}
-	return len(s) > 0
+	return k.Target.Type != meta.Project && tx.collections.Longest(k.Key) != "", nil
 }
 
 // noteRecount notes that k's row changes without a log record.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/git-meta/git-meta-go/meta"
 )
 
 // Tx is a transaction on a store: one consistent snapshot, with the changes made in
@@ -21,7 +23,7 @@ type Tx struct {
 	// Known to be empty: spares a statement for each of many loaded keys.
 	noTombstones, noWithheld, emptiesKnown bool
 	// The collections that x_created is kept for, valid if collectionsKnown.
-	collections      namespaceSet
+	collections      meta.Namespaces
 	collectionsKnown bool
 }
 

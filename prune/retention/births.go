@@ -24,7 +24,7 @@ func (k *keeper) history(from, tip gitdb.Hash, fn func(serialize.Birth) error) e
 		return err
 	}
 	return serialize.Births(k.ctx, rd, from, tip, func(b serialize.Birth) error {
-		if b.Target.Type == meta.Project || k.owner.of(b.Key) == "" {
+		if b.Target.Type == meta.Project || k.owner.Longest(b.Key) == "" {
 			return nil
 		}
 		return fn(b)
@@ -39,7 +39,7 @@ func (k *keeper) apply(tx *store.Tx, list []serialize.Birth) error {
 		case b.Has:
 			err = tx.SetPublished(b.KeyRef, b.Time)
 		case b.Lost == serialize.LostRemoval || b.Lost == serialize.LostFork:
-			err = tx.Recount(store.Recount{KeyRef: b.KeyRef, Collection: k.owner.of(b.Key), Age: store.AnewAge})
+			err = tx.Recount(store.Recount{KeyRef: b.KeyRef, Collection: k.owner.Longest(b.Key), Age: store.AnewAge})
 		}
 		if err != nil {
 			return err

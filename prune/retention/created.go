@@ -34,7 +34,7 @@ type keeper struct {
 	ctx   context.Context
 	env   *serialize.Env
 	names []string
-	owner owners
+	owner meta.Namespaces
 
 	released time.Time     // when the last write transaction ended
 	turn     *mark         // this process has begun to fill; nil: another one, or nobody
@@ -53,7 +53,7 @@ func catchUp(ctx context.Context, env *serialize.Env, names []string) error {
 	}
 	names = slices.Clone(names)
 	slices.Sort(names)
-	k := &keeper{ctx: ctx, env: env, names: names, owner: ownersOf(names)}
+	k := &keeper{ctx: ctx, env: env, names: names, owner: meta.NamespacesOf(names)}
 	for {
 		var todo step
 		err := env.DB.View(ctx, func(tx *store.Tx) (err error) {
@@ -224,7 +224,7 @@ func (k *keeper) readIn(tx *store.Tx, deadline time.Time) (done bool, err error)
 		}
 		list := make([]store.Recount, 0, len(keys))
 		for _, c := range keys {
-			r := store.Recount{KeyRef: c.KeyRef, Collection: k.owner.of(c.Key)}
+			r := store.Recount{KeyRef: c.KeyRef, Collection: k.owner.Longest(c.Key)}
 			if c.Removed {
 				r.Age = store.AnewAge
 			}
@@ -282,13 +282,13 @@ func (k *keeper) cursor(tx *store.Tx) (store.Cursor, error) {
 // silent returns keys of collections to which the peer has given a row without saying so.
 func (k *keeper) silent(tx *store.Tx) ([]meta.KeyRef, error) {
 	keys, err := tx.Silent()
-	return slices.DeleteFunc(keys, func(r meta.KeyRef) bool { return k.owner.of(r.Key) == "" }), err
+	return slices.DeleteFunc(keys, func(r meta.KeyRef) bool { return k.owner.Longest(r.Key) == "" }), err
 }
 
 func (k *keeper) recount(tx *store.Tx, keys []meta.KeyRef, age store.Age) error {
 	list := make([]store.Recount, len(keys))
 	for i, r := range keys {
-		list[i] = store.Recount{KeyRef: r, Collection: k.owner.of(r.Key), Age: age}
+		list[i] = store.Recount{KeyRef: r, Collection: k.owner.Longest(r.Key), Age: age}
 	}
 	return tx.Recount(list...)
 }

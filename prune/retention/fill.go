@@ -170,7 +170,7 @@ func (k *keeper) fillPart(s *fillState) (err error) {
 	}
 	var keys []meta.KeyRef
 	for _, e := range entries {
-		if s.Full || k.owner.of(e.Key) != e.Collection {
+		if s.Full || k.owner.Longest(e.Key) != e.Collection {
 			keys = append(keys, e.KeyRef)
 		}
 	}
@@ -203,7 +203,7 @@ func (k *keeper) addPart(s *fillState) (err error) {
 		return err
 	}
 	for i := range rows {
-		rows[i].Collection = k.owner.of(rows[i].Key)
+		rows[i].Collection = k.owner.Longest(rows[i].Key)
 	}
 	err = k.writePart(s, len(rows), func(tx *store.Tx, i, j int) (meta.KeyRef, error) {
 		return rows[j-1].KeyRef, tx.AddCreated(rows[i:j])
@@ -253,8 +253,8 @@ func (k *keeper) fresh(s *fillState) []string {
 	if s.Full {
 		return k.names
 	}
-	had := ownersOf(s.Had)
-	return slices.DeleteFunc(slices.Clone(k.names), func(n string) bool { return had.of(n) != "" })
+	had := meta.NamespacesOf(s.Had)
+	return slices.DeleteFunc(slices.Clone(k.names), func(n string) bool { return had.Longest(n) != "" })
 }
 
 // updateFill runs f in a write transaction and stores s as it is afterwards, unless
@@ -314,7 +314,7 @@ func (k *keeper) replay(s *fillState) error {
 		return err
 	}
 	tip, ok := gitdb.ParseHash(cur.Commit)
-	had := ownersOf(s.Had)
+	had := meta.NamespacesOf(s.Had)
 	var list []serialize.Birth
 	flush := func() error {
 		if len(list) == 0 {
@@ -324,9 +324,9 @@ func (k *keeper) replay(s *fillState) error {
 		list = list[:0]
 		return err
 	}
-	if ok && len(s.Had) > 0 && slices.ContainsFunc(k.names, func(n string) bool { return had.of(n) == "" }) {
+	if ok && len(s.Had) > 0 && slices.ContainsFunc(k.names, func(n string) bool { return had.Longest(n) == "" }) {
 		err := k.history(gitdb.Hash{}, tip, func(b serialize.Birth) error {
-			if had.of(b.Key) != "" {
+			if had.Longest(b.Key) != "" {
 				return nil
 			}
 			if list = append(list, b); len(list) < birthBatch {

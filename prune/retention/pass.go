@@ -32,7 +32,7 @@ func (s *sweeper) pass() (SweepResult, error) {
 // transaction goes on with a pass, for as long as the store may be locked; again says
 // that the pass is not over.
 func (s *sweeper) transaction() (again bool, err error) {
-	k := &keeper{ctx: s.ctx, env: s.env, names: s.names, owner: ownersOf(s.names)}
+	k := &keeper{ctx: s.ctx, env: s.env, names: s.names, owner: s.owner}
 	trial := make([]target, len(s.targets)) // what becomes of the targets if it is committed
 	if err := sleep(s.ctx, time.Until(s.released.Add(restFor))); err != nil {
 		return false, err
@@ -95,7 +95,7 @@ func (t *target) some(tx *store.Tx, s *sweeper, k *keeper, left int64) (int64, e
 		return 0, nil
 	}
 	if rows[0].ID == 0 { // the entry is out of date
-		return 0, tx.Recount(store.Recount{KeyRef: rows[0].KeyRef, Collection: k.owner.of(rows[0].Key)})
+		return 0, tx.Recount(store.Recount{KeyRef: rows[0].KeyRef, Collection: k.owner.Longest(rows[0].Key)})
 	}
 	start := time.Now()
 	if err := tx.SweepRows(rows); err != nil {
@@ -118,7 +118,6 @@ func (t *target) some(tx *store.Tx, s *sweeper, k *keeper, left int64) (int64, e
 // next returns up to n rows of the collection that have to go: leftover ones first, then
 // those that its bounds do not keep, the oldest first. A row without an ID comes alone.
 func (t *target) next(tx *store.Tx, s *sweeper, n int64) ([]store.SweepRow, error) {
-	owner := ownersOf(s.names)
 	for !t.noMore {
 		const rowsAtOnce = 200
 		list, err := tx.RetainedRows(t.after, rowsAtOnce)
@@ -130,7 +129,7 @@ func (t *target) next(tx *store.Tx, s *sweeper, n int64) ([]store.SweepRow, erro
 			if int64(len(out)) == n {
 				return out, nil
 			}
-			if t.after = r.KeyRef; owner.of(r.Key) == t.name {
+			if t.after = r.KeyRef; s.owner.Longest(r.Key) == t.name {
 				out = append(out, r)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/serialize"
 	"github.com/git-meta/git-meta-go/store"
 )
@@ -87,19 +88,7 @@ func loadPolicy(ctx context.Context, env *serialize.Env, tx *store.Tx) (*policy,
 
 // owner returns the collection that key belongs to: the longest declared name.
 func (p *policy) owner(key string) (name string, ok bool) {
-	if len(p.index) == 0 {
-		return "", false
-	}
-	for name = key; ; {
-		if _, ok = p.index[name]; ok {
-			return name, true
-		}
-		i := strings.LastIndexByte(name, ':')
-		if i < 0 {
-			return "", false
-		}
-		name = name[:i]
-	}
+	return meta.LongestNamespace(p.index, key)
 }
 
 // names returns the names that own keys, ascending.

@@ -248,7 +248,7 @@ func (r *randomWorld) doomed() (live map[string][]string, leftover map[string][]
 	for _, l := range r.lines(`SELECT key, target_type || ':' || target_value || ' ' || key FROM metadata m JOIN x_withheld w USING(target_type, target_value, key)
 		WHERE w.why = 'retention' AND w.edit_time = m.last_timestamp AND m.is_promised = 0 AND m.source_ref IS NULL AND m.target_type <> 'project'`) {
 		f := strings.SplitN(l, "|", 2)
-		if name := ownersOf(r.names).of(f[0]); name != "" && r.bounds[name] != (Bounds{}) {
+		if name := meta.NamespacesOf(r.names).Longest(f[0]); name != "" && r.bounds[name] != (Bounds{}) {
 			leftover[name] = append(leftover[name], f[1])
 		}
 	}

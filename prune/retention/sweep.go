@@ -18,7 +18,7 @@ const passRows = 1000
 // clone's retention has dropped: for good, the oldest first, without a tombstone or a log
 // record. Project rows, and collections without bounds or not in the manifest, are left
 // alone. It works in passes of at most 1000 rows of each collection, these in
-// transactions of some 50 ms with rests between them, so that other programs can write;
+// transactions of some 30 ms with rests between them, so that other programs can write;
 // counters and watermark change in the same transactions. It may be interrupted at any
 // time (the result then says what was done so far) and two may run at once. The next
 // serialize takes the same keys out of the published trees.
@@ -60,6 +60,7 @@ func newSweeper(ctx context.Context, env *serialize.Env, o SweepOptions) (*sweep
 		return nil, err
 	}
 	s := &sweeper{ctx: ctx, env: env, o: o, now: nowMillis(env), names: p.names(), pace: newPace()}
+	s.owner = meta.NamespacesOf(s.names)
 	s.res.Done = true
 	s.targets, err = p.targets(o)
 	return s, err
@@ -100,6 +101,7 @@ type sweeper struct {
 	o       SweepOptions
 	now     int64
 	names   []string
+	owner   meta.Namespaces // of names
 	targets []*target
 	res     SweepResult
 	pace    *pace
@@ -223,7 +225,6 @@ func (s *sweeper) preview() error {
 			return err
 		}
 		left := make([]count, len(s.targets))
-		owner := ownersOf(s.names)
 		for i, t := range s.targets {
 			t.swept = Swept{Collection: t.name}
 			rows, _, err := tx.Usage(t.name)
@@ -235,7 +236,7 @@ func (s *sweeper) preview() error {
 			}
 		}
 		if err := eachLeftover(tx, func(r store.SweepRow) {
-			name := owner.of(r.Key)
+			name := s.owner.Longest(r.Key)
 			if i := slices.IndexFunc(s.targets, func(t *target) bool { return t.name == name }); i >= 0 {
 				left[i].leftover++
 			}

@@ -28,8 +28,8 @@ func EncodeTimes(ms []int64, authorSeconds int64) string {
 	return "v1 " + base64.RawStdEncoding.EncodeToString(buf)
 }
 
-// DecodeTimes reads a git-meta-times header for n keys. An error means that the header
-// is to be ignored.
+// DecodeTimes reads a git-meta-times header for n keys, or for any number if n is negative.
+// An error means that the header is to be ignored.
 func DecodeTimes(header string, authorSeconds int64, n int) ([]int64, error) {
 	body, ok := strings.CutPrefix(header, "v1 ")
 	if !ok {
@@ -39,17 +39,21 @@ func DecodeTimes(header string, authorSeconds int64, n int) ([]int64, error) {
 	if err != nil {
 		return nil, errors.New(TimesHeader + " is not base64")
 	}
-	out := make([]int64, 0, min(n, len(buf)))
+	limit := n
+	if n < 0 {
+		limit = len(buf) // each takes a byte at least
+	}
+	out := make([]int64, 0, min(limit, len(buf)))
 	prev := authorSeconds * 1000
 	for len(buf) > 0 {
 		d, k := binary.Varint(buf)
-		if k <= 0 || len(out) == n {
+		if k <= 0 || len(out) == limit {
 			return nil, errors.New(TimesHeader + " does not fit its commit")
 		}
 		prev += d
 		out, buf = append(out, prev), buf[k:]
 	}
-	if len(out) != n {
+	if n >= 0 && len(out) != n {
 		return nil, errors.New(TimesHeader + " does not fit its commit")
 	}
 	return out, nil

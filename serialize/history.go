@@ -228,18 +228,24 @@ func eachOrigin(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, n int, re
 // commitTimes returns the edit times in a commit's header, one per key that has a value,
 // or nil where there is no header that fits.
 func commitTimes(s step, keys []changedKey) []int64 {
+	n := 0
+	for _, k := range keys {
+		if k.has {
+			n++
+		}
+	}
+	return headerTimes(s, n)
+}
+
+// headerTimes returns the edit times in a commit's header if they are for n keys, or for
+// any number where n is negative.
+func headerTimes(s step, n int) []int64 {
 	if s.cut {
 		return nil
 	}
 	for _, h := range s.commit.Headers {
 		if h.Key != meta.TimesHeader {
 			continue
-		}
-		n := 0
-		for _, k := range keys {
-			if k.has {
-				n++
-			}
 		}
 		if ms, err := meta.DecodeTimes(strings.TrimSpace(h.Value), s.commit.Author.When.Unix(), n); err == nil {
 			return ms

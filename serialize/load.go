@@ -34,11 +34,7 @@ type loaded struct {
 // leaves its own records behind, and adds to v.publish the keys that others wrote
 // meanwhile.
 func carryOut(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict) (store.Position, error) {
-	for _, p := range slices.Sorted(maps.Keys(v.odd)) {
-		if !errors.Is(v.odd[p], meta.ErrUnknownPath) {
-			env.Warnf("%s: %v; left as it is", p, v.odd[p])
-		}
-	}
+	warnOdd(env, v.odd)
 	if v.lost > 0 {
 		env.Warnf("%d keys had vanished from the published tree without a removal; they are published again", v.lost)
 	}
@@ -111,6 +107,15 @@ func carryOut(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict) (stor
 		return tx.WithholdPruned(v.prune)
 	})
 	return at, err
+}
+
+// warnOdd names the paths of a tree that can't be read.
+func warnOdd(env *Env, odd map[string]error) {
+	for _, p := range slices.Sorted(maps.Keys(odd)) {
+		if !errors.Is(odd[p], meta.ErrUnknownPath) {
+			env.Warnf("%s: %v; left as it is", p, odd[p])
+		}
+	}
 }
 
 // writeBatch writes keys to the store, many at a time where they are all new to it.

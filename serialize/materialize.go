@@ -40,6 +40,9 @@ type RowChange struct {
 type MergeOptions struct {
 	DryRun bool // decide, write nothing
 	Pruner Pruner
+	// Hydrate brings here what a partial clone has left on its remote and the merge of the
+	// commits local and remote needs. Nil: everything is here.
+	Hydrate func(ctx context.Context, local, remote gitdb.Hash) error
 }
 
 // MergeResult is what a materialize did, or in a dry run would do.
@@ -100,6 +103,9 @@ func materializeOnce(ctx context.Context, env *Env, ref string, o MergeOptions) 
 	if local == zero && !o.DryRun {
 		return res, m.adopt(localRef, res, o)
 	}
+	if err := o.hydrate(ctx, local, remote); err != nil {
+		return nil, err
+	}
 	if m.base, err = mergeBase(ctx, env.Repo, local, remote); err != nil {
 		return nil, err
 	}
@@ -120,16 +126,58 @@ func materializeOnce(ctx context.Context, env *Env, ref string, o MergeOptions) 
 // adopt makes the remote tip the local one where there is none: the store is filled as
 // from any tip that it has not seen.
 func (m *merger) adopt(localRef string, res *MergeResult, o MergeOptions) error {
+	first, err := m.readFirst(o)
+	if err != nil {
+		return err
+	}
+	defer first.close()
 	if err := m.env.Repo.UpdateRef(m.ctx, localRef, m.remote, zero, "git-meta: materialize "+res.Ref); err != nil {
 		return err
 	}
-	r, err := Run(m.ctx, m.env, Options{Pruner: o.Pruner})
+	r, err := Run(m.ctx, m.env, Options{Pruner: o.Pruner, first: first})
 	if err != nil {
 		return err
 	}
 	res.Strategy, res.Commit, res.Loaded = FastForward, m.remote.String(), r.Loaded
 	res.AutoPrune, res.Retention = r.AutoPrune, r.Retention
 	return nil
+}
+
+// readFirst reads the remote tip where the store holds nothing, before anything changes. nil:
+// that is for [reconcile] to do; everything it needs is here.
+func (m *merger) readFirst(o MergeOptions) (first *firstLoad, err error) {
+	var fil *meta.Filter
+	empty := false
+	err = m.env.DB.View(m.ctx, func(tx *store.Tx) error {
+		if empty, err = tx.Empty(); err != nil || !empty {
+			return err
+		}
+		texts, err := tx.FilterTexts()
+		fil = meta.NewFilter(texts)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if empty {
+		first, err = readFirst(m.ctx, m.env, m.rd, m.remote, fil)
+		if first != nil || m.ctx.Err() != nil {
+			return first, m.ctx.Err()
+		}
+	}
+	missing := errors.Is(err, gitdb.ErrObjectMissing)
+	if err := o.hydrate(m.ctx, zero, m.remote); err != nil || !missing {
+		return nil, err
+	}
+	first, _ = readFirst(m.ctx, m.env, m.rd, m.remote, fil)
+	return first, m.ctx.Err()
+}
+
+func (o *MergeOptions) hydrate(ctx context.Context, local, remote gitdb.Hash) error {
+	if o.Hydrate == nil {
+		return nil
+	}
+	return o.Hydrate(ctx, local, remote)
 }
 
 // mergeBase returns the best common ancestor, zero if there is none.

@@ -70,49 +70,61 @@ type oddPath struct {
 	why  error
 }
 
-// walkParts reads a tree in parts, which are in the tree's order: the folders at the
-// second level, those of paths together, and what lies beside them.
-func walkParts(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash) ([]*keyPart, error) {
+// treePart is a part of a tree: a folder at the second level, that of paths, or what lies
+// beside them.
+type treePart struct {
+	prefix string
+	gitdb.TreeEntry
+}
+
+// treeParts returns the parts of a tree, in its order.
+func treeParts(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash) ([]treePart, error) {
 	if tree == zero {
 		return nil, nil
 	}
+	top, err := rd.Tree(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	var parts []treePart
+	for _, e := range top {
+		if e.Mode != modeTree || e.Name == string(meta.Path) {
+			parts = append(parts, treePart{"", e})
+			continue
+		}
+		below, err := rd.Tree(ctx, e.Hash)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range below {
+			parts = append(parts, treePart{e.Name + "/", b})
+		}
+	}
+	return parts, nil
+}
+
+// walk adds what the part holds to p.
+func (t *treePart) walk(ctx context.Context, rd *gitdb.Reader, p *keyPart) error {
+	if t.Mode != modeTree {
+		return p.leaf(Leaf{t.prefix + t.Name, t.Mode, t.Hash, 0})
+	}
+	return walkFolders(ctx, rd, t.Hash, t.prefix+t.Name+"/", 0, nil, p.leaf)
+}
+
+// walkParts reads the parts of a tree side by side.
+func walkParts(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash) ([]*keyPart, error) {
+	parts, err := treeParts(ctx, rd, tree)
+	if err != nil {
+		return nil, err
+	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	var parts []*keyPart
-	add := func(e gitdb.TreeEntry, prefix string) {
-		p := &keyPart{keys: map[meta.KeyRef]*keyState{}}
-		parts = append(parts, p)
-		g.Go(func() error {
-			if e.Mode != modeTree {
-				return p.leaf(Leaf{prefix + e.Name, e.Mode, e.Hash, 0})
-			}
-			return walkFolders(gctx, rd, e.Hash, prefix+e.Name+"/", 0, nil, p.leaf)
-		})
+	out := make([]*keyPart, len(parts))
+	for i := range parts {
+		out[i] = &keyPart{keys: map[meta.KeyRef]*keyState{}}
+		g.Go(func() error { return parts[i].walk(gctx, rd, out[i]) })
 	}
-	err := func() error {
-		top, err := rd.Tree(ctx, tree)
-		if err != nil {
-			return err
-		}
-		for _, e := range top {
-			if e.Mode != modeTree || e.Name == string(meta.Path) {
-				add(e, "")
-				continue
-			}
-			below, err := rd.Tree(ctx, e.Hash)
-			if err != nil {
-				return err
-			}
-			for _, b := range below {
-				add(b, e.Name+"/")
-			}
-		}
-		return nil
-	}()
-	if werr := g.Wait(); err == nil {
-		err = werr
-	}
-	return parts, err
+	return out, g.Wait()
 }
 
 func (k *keyPart) leaf(l Leaf) error {

@@ -18,6 +18,8 @@ type Options struct {
 	ForceFull bool   // write every publishable key, pruned ones too
 	DryRun    bool   // say what would be written, write nothing
 	Pruner    Pruner // nil: never prune
+
+	first *firstLoad // what the tip holds, for a store that holds nothing
 }
 
 // Pruner cuts a tree back that has passed its maximum. It is handed in, so that this
@@ -189,47 +191,38 @@ func (r *run) once(ctx context.Context) (err error) {
 func (r *run) prepare(ctx context.Context) error {
 	env := r.env
 	r.tips = map[string]gitdb.Hash{}
-	var dests []string
-	var v *verdict
 	mainRef := env.LocalRef(meta.MainDestination)
 	tip, err := env.tip(ctx, mainRef)
 	if err != nil {
 		return err
 	}
 	r.tips[mainRef] = tip
+	var dests []string
+	known, empty := tip == zero, false
 	err = env.DB.View(ctx, func(tx *store.Tx) error {
-		if dests, err = r.destinations(tx); err != nil {
+		if dests, err = r.destinations(tx); err != nil || known {
 			return err
-		}
-		if tip == zero {
-			return nil
 		}
 		cur, ok, err := tx.Cursor(mainRef, tip.String())
-		if err != nil {
-			return err
+		if err == nil && ok {
+			known, err = tx.LogHolds(cur.Log)
 		}
-		if ok {
-			if ok, err = tx.LogHolds(cur.Log); err != nil || ok {
-				return err
-			}
-		}
-		v, err = reconcile(ctx, env, r.rd, tx, mainRef, tip, r.fil, r.filterSet)
-		if errors.Is(err, gitdb.ErrNotCommit) {
-			err = &meta.Error{Op: fmt.Sprintf("ref %q", mainRef), Err: err, Hint: "remove it: git update-ref -d " + mainRef}
+		if err == nil && !known {
+			empty, err = tx.Empty()
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	var publish map[meta.KeyRef]bool
 	var base store.Cursor
-	if v != nil {
-		base = store.Cursor{Ref: mainRef, Commit: tip.String(), Log: v.at, FilterSet: r.filterSet}
+	if !known {
+		base = store.Cursor{Ref: mainRef, Commit: tip.String(), FilterSet: r.filterSet}
+		if publish, base.Log, err = r.takeOver(ctx, mainRef, tip, empty); err != nil {
+			return err
+		}
 		if !r.o.DryRun {
-			if base.Log, err = carryOut(ctx, env, r.rd, v); err != nil {
-				return err
-			}
-			r.res.Loaded += len(v.load)
 			// what was loaded may hold filter rules: they are in force at once
 			err = env.DB.View(ctx, func(tx *store.Tx) error {
 				dests, err = r.destinations(tx)
@@ -252,8 +245,8 @@ func (r *run) prepare(ctx context.Context) error {
 			if r.tips[out.ref], err = env.tip(ctx, out.ref); err != nil {
 				return err
 			}
-		} else if v != nil {
-			out.publish, out.base = v.publish, base
+		} else {
+			out.publish, out.base = publish, base
 		}
 		out.tip = r.tips[out.ref]
 		if out.tree, err = treeOf(ctx, r.rd, out.tip); err != nil {
@@ -262,6 +255,47 @@ func (r *run) prepare(ctx context.Context) error {
 		r.outs = append(r.outs, out)
 	}
 	return nil
+}
+
+// takeOver brings store and tip together, in a dry run only in thought. It returns the keys
+// of which the store's state is to be published, and the position of the log that the tip
+// stands for then.
+func (r *run) takeOver(ctx context.Context, ref string, tip gitdb.Hash, empty bool) (map[meta.KeyRef]bool, store.Position, error) {
+	env := r.env
+	if empty && !r.o.DryRun {
+		first := r.o.first
+		if first == nil || first.tip != tip {
+			// whatever is wrong the general way says, or it fetches what is missing
+			first, _ = readFirst(ctx, env, r.rd, tip, r.fil)
+			defer first.close()
+		}
+		if first != nil {
+			at, err := first.carryOut(ctx, env)
+			if err == nil {
+				r.res.Loaded += first.fill.Keys()
+			}
+			return first.publish, at, err
+		}
+	}
+	var v *verdict
+	err := env.DB.View(ctx, func(tx *store.Tx) (err error) {
+		v, err = reconcile(ctx, env, r.rd, tx, ref, tip, r.fil, r.filterSet)
+		return err
+	})
+	if errors.Is(err, gitdb.ErrNotCommit) {
+		err = &meta.Error{Op: fmt.Sprintf("ref %q", ref), Err: err, Hint: "remove it: git update-ref -d " + ref}
+	}
+	if err != nil {
+		return nil, store.Position{}, err
+	}
+	if r.o.DryRun {
+		return v.publish, v.at, nil
+	}
+	at, err := carryOut(ctx, env, r.rd, v)
+	if err == nil {
+		r.res.Loaded += len(v.load)
+	}
+	return v.publish, at, err
 }
 
 // destinations reads the filter and returns the destinations to look at, sorted: main,

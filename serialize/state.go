@@ -81,7 +81,7 @@ func sameRow(v meta.Value, s *keyState) bool {
 }
 
 // readValue reads the blobs of s. The error says which path can't be taken over.
-func readValue(ctx context.Context, rd *gitdb.Reader, s *keyState) (meta.Value, error) {
+func readValue(ctx context.Context, rd gitdb.Objects, s *keyState) (meta.Value, error) {
 	t, ok := s.kind()
 	if !ok {
 		return meta.Value{}, meta.ErrNotFound
@@ -130,7 +130,7 @@ func readValue(ctx context.Context, rd *gitdb.Reader, s *keyState) (meta.Value, 
 }
 
 // readTombstones reads the tombstones of s. Those that can't be read are left out.
-func readTombstones(ctx context.Context, rd *gitdb.Reader, ref meta.KeyRef, s *keyState, when int64, email string) ([]meta.Tombstone, error) {
+func readTombstones(ctx context.Context, rd gitdb.Objects, ref meta.KeyRef, s *keyState, when int64, email string) ([]meta.Tombstone, error) {
 	var out []meta.Tombstone
 	read := func(id gitdb.Hash) ([]byte, error) {
 		_, data, err := rd.Read(ctx, id)

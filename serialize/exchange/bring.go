@@ -34,34 +34,31 @@ func (e *Env) Materialize(ctx context.Context, t Tracked, dryRun bool) (*Brought
 	if err != nil {
 		return nil, err
 	}
-	local := gitdb.ZeroHash
-	if !t.Remote.Side {
-		if local, err = e.tip(ctx, t.Remote.LocalRef()); err != nil {
-			return nil, err
+	hydrate := func(ctx context.Context, local, tip gitdb.Hash) error {
+		if t.Remote.Name == "" {
+			return nil
 		}
-	}
-	if t.Remote.Name != "" {
-		if known, err := e.contains(ctx, local, tip); err != nil || !known {
-			if err == nil {
-				err = e.hydrate(ctx, t.Remote, tip, local)
-			}
-			if err == nil {
-				err = e.deepen(ctx, t.Remote, local, tip)
-			}
-			if err != nil {
-				return nil, err
-			}
+		known, err := e.contains(ctx, local, tip)
+		if err != nil || known {
+			return err
 		}
+		if err := e.hydrate(ctx, t.Remote, tip, local); err != nil {
+			return err
+		}
+		return e.deepen(ctx, t.Remote, local, tip)
 	}
 	env, err := e.open(ctx, t.Remote.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	if t.Remote.Side {
+		if err := hydrate(ctx, gitdb.ZeroHash, tip); err != nil {
+			return nil, err
+		}
 		b.Side, err = importSide(ctx, env, t.Ref, dryRun)
 		return b, err
 	}
-	b.Merge, err = serialize.Materialize(ctx, env, t.Ref, serialize.MergeOptions{DryRun: dryRun, Pruner: e.Pruner})
+	b.Merge, err = serialize.Materialize(ctx, env, t.Ref, serialize.MergeOptions{DryRun: dryRun, Pruner: e.Pruner, Hydrate: hydrate})
 	return b, err
 }
 

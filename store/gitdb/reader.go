@@ -155,6 +155,10 @@ func (rd *Reader) Close() error {
 
 // Read returns an object.
 func (rd *Reader) Read(ctx context.Context, id Hash) (ObjectType, []byte, error) {
+	return rd.read(ctx, id, true)
+}
+
+func (rd *Reader) read(ctx context.Context, id Hash, fetch bool) (ObjectType, []byte, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err
 	}
@@ -169,7 +173,7 @@ func (rd *Reader) Read(ctx context.Context, id Hash) (ObjectType, []byte, error)
 		typ, data, err = p.read(off, &rd.bases)
 	}
 	if err != nil {
-		typ, data, err = rd.readAnywhere(ctx, id)
+		typ, data, err = rd.readAnywhere(ctx, id, fetch)
 	}
 	if err != nil {
 		return 0, nil, err
@@ -181,8 +185,8 @@ func (rd *Reader) Read(ctx context.Context, id Hash) (ObjectType, []byte, error)
 }
 
 // readAnywhere tries all copies.
-func (rd *Reader) readAnywhere(ctx context.Context, id Hash) (typ ObjectType, data []byte, err error) {
-	err = rd.locate(ctx, id, true, func(p *pack, off int64) (err error) {
+func (rd *Reader) readAnywhere(ctx context.Context, id Hash, fetch bool) (typ ObjectType, data []byte, err error) {
+	err = rd.locate(ctx, id, fetch, func(p *pack, off int64) (err error) {
 		typ, data, err = p.read(off, &rd.bases)
 		return err
 	}, func(path string) (err error) {
@@ -249,10 +253,7 @@ func (l localReader) Header(ctx context.Context, id Hash) (ObjectType, int64, er
 }
 
 func (l localReader) Read(ctx context.Context, id Hash) (ObjectType, []byte, error) {
-	if !l.Has(ctx, id) {
-		return 0, nil, &ObjectError{ID: id, Err: ErrObjectMissing}
-	}
-	return l.rd.Read(ctx, id)
+	return l.rd.read(ctx, id, false)
 }
 
 // Tree returns the entries of a tree.

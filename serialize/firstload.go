@@ -117,6 +117,9 @@ func (f *firstLoad) add(ctx context.Context, rd *gitdb.Reader, k *firstKey) erro
 	case k.state.tomb == zero:
 		return nil
 	}
+	if k.state.tomb == zero && len(k.state.popped)+len(k.state.gone) == 0 {
+		return nil
+	}
 	tombs, err := readTombstones(ctx, rd.Local(), k.KeyRef, k.state, k.org.time, k.org.email)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", k.KeyRef, err)
@@ -209,6 +212,7 @@ func (o *tipOrigins) of(k meta.KeyRef, n int) origin {
 // firstKey is a key as a part of a tree holds it.
 type firstKey struct {
 	loadKey
+	path  string // tree path + "/"
 	value meta.Value
 	bad   error // why the value can't be taken over
 }
@@ -285,13 +289,11 @@ func (t *treePart) first(ctx context.Context, rd *gitdb.Reader) *firstPart {
 		return out
 	}
 	out.odd = p.odd
-	out.keys = make([]firstKey, 0, len(p.keys))
-	paths := make(map[meta.KeyRef]string, len(p.keys))
-	for ref, s := range p.keys {
-		out.keys = append(out.keys, firstKey{loadKey: loadKey{ref, s, -1, origin{}}})
-		paths[ref] = meta.KeyPath(ref.Target.BasePath(), ref.Key) + "/"
+	out.keys = make([]firstKey, len(p.order))
+	for i, ref := range p.order {
+		out.keys[i] = firstKey{loadKey: loadKey{ref, p.keys[ref], -1, origin{}}, path: meta.KeyPath(ref.Target.BasePath(), ref.Key) + "/"}
 	}
-	slices.SortFunc(out.keys, func(a, b firstKey) int { return strings.Compare(paths[a.KeyRef], paths[b.KeyRef]) })
+	slices.SortFunc(out.keys, func(a, b firstKey) int { return strings.Compare(a.path, b.path) })
 	local := rd.Local()
 	for i := range out.keys {
 		k := &out.keys[i]

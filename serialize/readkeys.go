@@ -61,6 +61,7 @@ func readTree(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash, odd func(p
 // keyPart is what a part of a tree holds.
 type keyPart struct {
 	keys    map[meta.KeyRef]*keyState
+	order   []meta.KeyRef // as they were found
 	aliased map[meta.KeyRef][]Leaf
 	odd     []oddPath
 }
@@ -146,6 +147,7 @@ func (k *keyPart) leaf(l Leaf) error {
 	if s == nil {
 		s = &keyState{}
 		k.keys[p.KeyRef] = s
+		k.order = append(k.order, p.KeyRef)
 	}
 	s.add(p, l.Hash)
 	return nil

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -48,9 +48,37 @@ const FillMax = 250_000
 // fillPage is the page size of the file: fewer pages to look at than with the usual 4096.
 const fillPage = 16384
 
+// FillPattern is the name of the files of a Fill, in the folder of the store. One that was
+// killed leaves its file; the next removes what is older than [oldFill].
+const FillPattern = FileName + "-load-*"
+
+const oldFill = time.Hour
+
+// FillFiles returns the files of Fills in a folder.
+func FillFiles(dir string) []string {
+	var out []string
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if ok, _ := filepath.Match(FillPattern, e.Name()); ok && e.Type().IsRegular() {
+			out = append(out, filepath.Join(dir, e.Name()))
+		}
+	}
+	return out
+}
+
+func removeOldFills(dir string) {
+	for _, path := range FillFiles(dir) {
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > oldFill {
+			os.Remove(path)
+		}
+	}
+}
+
 // NewFill makes an empty Fill for db. Close it.
 func (db *DB) NewFill(ctx context.Context) (f *Fill, err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(db.path), FileName+"-load-*")
+	dir := filepath.Dir(db.path)
+	removeOldFills(dir)
+	tmp, err := os.CreateTemp(dir, FillPattern)
 	if err != nil {
 		return nil, &FileError{Path: db.path, Err: err}
 	}
@@ -256,86 +284,4 @@ func (f *Fill) Close() error {
 		f.file = nil
 	}
 	return os.Remove(f.path)
-}
-
-// ErrNotEmpty: a store that is to be filled holds something.
-var ErrNotEmpty = errors.New("the store is not empty")
-
-// PutFill stores what f, which is finished, has collected, in one transaction, and calls then in it. The error
-// is [ErrNotEmpty] if there is a row of any kind, or the tables are not as this program
-// makes them: nothing is changed then.
-func (db *DB) PutFill(ctx context.Context, f *Fill, then func(*Tx) error) (err error) {
-	name, err := dsn(f.path, "mode=ro", "immutable=1")
-	if err != nil {
-		return err
-	}
-	script := func(text string) error {
-		db.mu.Lock()
-		defer db.mu.Unlock()
-		if db.c == nil {
-			return nil
-		}
-		return db.wrap(ctx, db.c.script(text))
-	}
-	if err := script("PRAGMA journal_mode=DELETE"); err != nil {
-		return err
-	}
-	defer script("PRAGMA journal_mode=WAL")
-	if err := script("ATTACH '" + strings.ReplaceAll(name, "'", "''") + "' AS load; PRAGMA load.mmap_size = 1073741824"); err != nil {
-		return err
-	}
-	defer func() {
-		if derr := script("DETACH load"); err == nil {
-			err = derr
-		}
-	}()
-	return db.Update(ctx, func(tx *Tx) error {
-		if ok, err := tx.fillable(); err != nil || !ok {
-			return cmp.Or(err, ErrNotEmpty)
-		}
-		for _, t := range fillTables {
-			if err := tx.c.script("INSERT INTO main." + t + " SELECT * FROM load." + t); err != nil {
-				return err
-			}
-		}
-		return then(tx)
-	})
-}
-
-var fillTables = []string{"metadata", "list_values", "set_values", "metadata_log"}
-
-// Empty reports whether the store holds no key and nothing that remembers one.
-func (tx *Tx) Empty() (bool, error) {
-	for _, t := range slices.Concat(fillTables, []string{"tombstones", "x_withheld"}) {
-		if ok, err := tx.has(t); err != nil || !ok {
-			if err != nil {
-				return false, err
-			}
-			continue
-		}
-		n, err := tx.c.int64(bg, "SELECT EXISTS (SELECT 1 FROM "+t+")")
-		if err != nil || n != 0 {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// fillable reports whether the store is empty, and its tables have the columns that a Fill
-// writes.
-func (tx *Tx) fillable() (bool, error) {
-	if empty, err := tx.Empty(); err != nil || !empty {
-		return false, err
-	}
-	columns := func(schema string) (out string, err error) {
-		_, err = tx.c.one(bg, "SELECT group_concat(t.value || c.cid || c.name || c.type, ' ') FROM json_each(?) t, pragma_table_info(t.value, ?) c",
-			[]any{`["` + strings.Join(fillTables, `","`) + `"]`, schema}, func(r *rows) { out = r.str(0) })
-		return out, err
-	}
-	have, err := columns("main")
-	if err != nil {
-		return false, err
-	}
-	want, err := columns("load")
-	return have == want, err
 }

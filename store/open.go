@@ -119,6 +119,7 @@ func openWrite(ctx context.Context, name, path string, o Options) (db *DB, err e
 				return nil, err
 			}
 		}
+		c.backToLog()
 	default:
 		empty, err := c.int64(ctx, "SELECT count(*) = 0 FROM sqlite_master")
 		if err != nil {
@@ -140,6 +141,16 @@ func openWrite(ctx context.Context, name, path string, o Options) (db *DB, err e
 		db.tables[t] = true
 	}
 	return db, nil
+}
+
+// backToLog sets the mode of the file to WAL where it is not: [DB.PutFill] leaves it for a
+// while, and a process that dies then for good.
+func (c *conn) backToLog() {
+	mode := ""
+	_, err := c.one(bg, "PRAGMA journal_mode", nil, func(r *rows) { mode = r.str(0) })
+	if err == nil && mode == "delete" {
+		c.journal("WAL")
+	}
 }
 
 // OpenRead opens the store at path for reading. It creates nothing and works in a

@@ -99,6 +99,7 @@ func (e *Env) storeFiles() ([]string, error) {
 				return nil, err
 			}
 		}
+		out = append(out, store.FillFiles(dir)...)
 	}
 	return out, nil
 }

@@ -16,12 +16,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 )
 
-// File is a database file that nobody else has open. Its trees may be filled by several
-// goroutines.
+// File is a database file that nobody else has open. Its trees may be filled at
+// the same time, each by one goroutine.
 type File struct {
 	f        *os.File
 	pageSize int
@@ -38,7 +39,13 @@ const tailBytes = 1 << 20
 // headerSize is the size of the database header, at the start of the first page.
 const headerSize = 100
 
-// Open opens a file that SQLite has made and closed. It must not be in WAL mode.
+// lockByte is the offset of the bytes that SQLite locks; it reads no page that holds them.
+const lockByte = 1 << 30
+
+// Open opens a file that SQLite has made and closed, with pages of 512 to 32768 bytes. It
+// must not be in WAL mode, and as SQLite makes it by default else: texts in UTF-8, no
+// auto-vacuum, no reserved space. It must not have free pages. The file is not changed
+// before something is added.
 func Open(path string) (*File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -54,11 +61,15 @@ func Open(path string) (*File, error) {
 
 func (d *File) readHeader() error {
 	var h [headerSize]byte
-	if _, err := d.f.ReadAt(h[:], 0); err != nil {
+	if _, err := d.f.ReadAt(h[:], 0); err != nil && err != io.EOF { // of a short file the rest is zero
 		return err
 	}
+	number := func(off int) uint32 { return binary.BigEndian.Uint32(h[off:]) }
 	d.pageSize = int(binary.BigEndian.Uint16(h[16:]))
-	d.pages = binary.BigEndian.Uint32(h[28:])
+	if d.pageSize == 1 {
+		d.pageSize = 1 << 16
+	}
+	d.pages = number(28)
 	fi, err := d.f.Stat()
 	if err != nil {
 		return err
@@ -66,9 +77,11 @@ func (d *File) readHeader() error {
 	switch {
 	case !bytes.HasPrefix(h[:], []byte("SQLite format 3\x00")) || h[18] != 1 || h[19] != 1 || h[20] != 0:
 		return errors.New("not a SQLite database with a rollback journal")
-	case d.pageSize < 512 || d.pageSize&(d.pageSize-1) != 0:
+	case d.pageSize < 512 || d.pageSize > 1<<15 || d.pageSize&(d.pageSize-1) != 0:
 		return fmt.Errorf("pages of %d bytes are not supported", d.pageSize)
-	case fi.Size() != int64(d.pages)*int64(d.pageSize) || binary.BigEndian.Uint32(h[36:]) != 0:
+	case number(44) != 4 || number(52) != 0 || number(56) != 1: // schema format, auto-vacuum, encoding
+		return errors.New("not a database with SQLite's default format")
+	case fi.Size() != int64(d.pages)*int64(d.pageSize) || number(36) != 0:
 		return errors.New("not a new database")
 	}
 	return nil
@@ -100,38 +113,51 @@ func (d *File) flush() {
 	d.tail = d.tail[:0]
 }
 
-// add appends pages and returns the number of the first.
-func (d *File) add(pages []byte) uint32 {
+// add appends a page and returns its number.
+func (d *File) add(page []byte) uint32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.append(pages)
+	return d.append(page)
 }
 
-func (d *File) append(pages []byte) uint32 {
-	first := d.pages + 1
-	d.tail = append(d.tail, pages...)
-	d.pages += uint32(len(pages) / d.pageSize)
+func (d *File) append(page []byte) uint32 {
+	number := d.after(d.pages)
+	d.tail = append(d.tail, make([]byte, int(number-d.pages-1)*d.pageSize)...)
+	d.tail = append(d.tail, page...)
+	d.pages = number
 	if len(d.tail) >= tailBytes {
 		d.flush()
 	}
-	return first
+	return number
+}
+
+// after returns the number of the page that is used after the one with this number.
+func (d *File) after(number uint32) uint32 {
+	number++
+	if number == uint32(lockByte/d.pageSize)+1 {
+		number++
+	}
+	return number
 }
 
 // addChain appends overflow pages that hold data and returns the number of the first.
 func (d *File) addChain(data []byte) uint32 {
-	room := d.pageSize - 4
-	n := (len(data) + room - 1) / room
-	pages := make([]byte, n*d.pageSize)
+	page := make([]byte, d.pageSize)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range n {
-		page := pages[i*d.pageSize:]
-		if i < n-1 {
-			binary.BigEndian.PutUint32(page, d.pages+uint32(i)+2)
+	first := d.after(d.pages)
+	for len(data) > 0 {
+		n := copy(page[4:], data)
+		clear(page[4+n:])
+		data = data[n:]
+		next := uint32(0)
+		if len(data) > 0 {
+			next = d.after(d.after(d.pages))
 		}
-		data = data[copy(page[4:d.pageSize], data):]
+		binary.BigEndian.PutUint32(page, next)
+		d.append(page)
 	}
-	return d.append(pages)
+	return first
 }
 
 // put writes a page that the file had from the beginning.

@@ -53,16 +53,16 @@ func (d *File) Index(root uint32) *Index {
 	return x
 }
 
-// Add appends a row. Rowids must ascend.
+// Add appends a row. Rowids must ascend: it is an error, and nothing is added, if not.
 func (t *Table) Add(rowid int64, r *Record) error {
-	payload := r.bytes()
-	c := appendVarint(t.t.cell[:0], uint64(len(payload)))
-	c = appendVarint(c, uint64(rowid))
-	t.t.cell = t.t.payload(c, payload, t.t.d.pageSize-35)
 	leaf := t.t.levels[0]
 	if leaf.cells > 0 && rowid <= leaf.rowid {
 		return errors.New("sqlitefile: rowids must ascend")
 	}
+	payload := r.bytes()
+	c := appendVarint(t.t.cell[:0], uint64(len(payload)))
+	c = appendVarint(c, uint64(rowid))
+	t.t.cell = t.t.payload(c, payload, t.t.d.pageSize-35)
 	if !leaf.fits(t.t.cell) {
 		number := t.t.d.add(leaf.bytes())
 		t.t.up(1, number, appendVarint(nil, uint64(leaf.rowid)))

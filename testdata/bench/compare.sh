@@ -5,7 +5,8 @@
 #
 #   -n PAIRS   pairs measured of each job (default 5); the table has medians
 #   -d DIR     work in DIR (default: a temporary directory), about 0.1 MB per commit
-#   -j JOBS    only these jobs, separated by commas: first,edit,idle,prune,check,get,set
+#   -j JOBS    only these jobs, separated by commas: first,edit,idle,prune,check,get,set,
+#              push,add,load
 #
 # COMMITS (default 2000) is the size: five keys a commit, see makestore/main.go. In each
 # pair both programs do the same job on their own copy of the same store, one right after
@@ -16,7 +17,7 @@ set -eu -o pipefail
 export LC_ALL=C
 
 usage() { sed -n '2,/^set/{/^#/!d; s/^# \{0,1\}//; p;}' "$0" >&2; exit 2; }
-pairs=5 dir='' jobs=first,edit,idle,prune,check,get,set
+pairs=5 dir='' jobs=first,edit,idle,prune,check,get,set,push,add,load
 while getopts n:d:j: o; do
 	case $o in
 	n) pairs=$OPTARG ;;
@@ -193,6 +194,67 @@ for commits in "$@"; do
 			done
 		done
 		row 'auto-prune check, warm, one edit' check
+	fi
+
+	# -------------------------------------------- a remote with what this program published
+	if wants push || wants add || wants load; then
+		remote=$temp/remote.git url=file://$temp/remote.git
+		rm -rf "$remote"
+		git init -q --bare "$remote"
+		git -C "$temp/published.ours" push -q "$remote" refs/meta/local/main:refs/meta/main
+	fi
+	if wants push; then
+		for who in peer ours; do # as serialize left it, not packed
+			copy "$temp/filled" "$temp/serialized.$who"
+			git -C "$temp/serialized.$who" config gc.auto 0
+			(cd "$temp/serialized.$who" && quiet "${!who}" serialize)
+		done
+		for ((i = 0; i < pairs; i++)); do
+			for who in $(order $i); do
+				rm -rf "$temp/empty.git"
+				git init -q --bare "$temp/empty.git"
+				git -C "$temp/empty.git" config gc.auto 0
+				copy "$temp/serialized.$who" "$temp/r.$who"
+				git -C "$temp/r.$who" config remote.meta.url "file://$temp/empty.git"
+				git -C "$temp/r.$who" config remote.meta.fetch +refs/meta/main:refs/meta/remotes/main
+				git -C "$temp/r.$who" config remote.meta.meta true
+				clock "$temp/m/push.$who" "$temp/r.$who" "${!who}" push
+				[ "$(git -C "$temp/empty.git" rev-parse 'refs/meta/main^{tree}')" = "$(tree "$temp/r.$who")" ] ||
+					{ echo "compare.sh: $who did not push everything" >&2; exit 1; }
+			done
+		done
+		row 'first push, serialized before' push
+	fi
+	# fresh WHO makes a repository without metadata
+	fresh() {
+		rm -rf "$temp/r.$1"
+		git init -q -b main "$temp/r.$1"
+		git -C "$temp/r.$1" commit -q --allow-empty -m one
+		git -C "$temp/r.$1" config gc.auto 0
+	}
+	if wants add; then
+		for ((i = 0; i < pairs; i++)); do
+			for who in $(order $i); do
+				fresh "$who"
+				clock "$temp/m/add.$who" "$temp/r.$who" "${!who}" remote add "$url"
+			done
+		done
+		row 'remote add' add
+	fi
+	if wants load; then
+		# connected and fetched, nothing loaded
+		fresh fetched
+		(cd "$temp/r.fetched" && quiet "$ours" remote add "$url")
+		sleep 1 # it may still be writing its index of the history
+		rm -f "$temp"/r.fetched/.git/git-meta*
+		git -C "$temp/r.fetched" update-ref -d refs/meta/local/main
+		for ((i = 0; i < pairs; i++)); do
+			for who in $(order $i); do
+				copy "$temp/r.fetched" "$temp/r.$who"
+				clock "$temp/m/load.$who" "$temp/r.$who" "${!who}" materialize
+			done
+		done
+		row 'materialize, already fetched' load
 	fi
 
 	# ------------------------------------------------------------------- get, set

@@ -29,6 +29,7 @@ type Fill struct {
 
 	keys      []fillKey
 	unsorted  bool // keys do not ascend
+	bytes     int  // of values
 	nEntries  int64
 	nMembers  int64
 	row, item sqlitefile.Record
@@ -41,9 +42,12 @@ type fillKey struct {
 	time int64
 }
 
-// FillMax is the number of keys up to which a store should be filled at a time: it is
-// locked meanwhile, about 5 µs for a key.
-const FillMax = 250_000
+// A store should be filled with so many keys and bytes of values at most: it is locked
+// meanwhile, about 5 µs for a key, and the bytes take the place on the disk twice.
+const (
+	fillMaxKeys  = 250_000
+	fillMaxBytes = 512 << 20
+)
 
 // fillPage is the page size of the file: fewer pages to look at than with the usual 4096.
 const fillPage = 16384
@@ -150,6 +154,7 @@ func (f *Fill) Add(l Loaded) error {
 		f.unsorted = true
 	}
 	f.keys = append(f.keys, fillKey{k, l.Time})
+	f.bytes += len(v.String)
 	id := int64(len(f.keys))
 	typ, value := string(k.Target.Type), k.Target.Value
 	// target_type, target_value, key, value, value_type, last_timestamp, is_git_ref, is_promised, source_ref, promised_commit
@@ -177,6 +182,7 @@ func (f *Fill) addEntries(id int64, entries []meta.Entry) error {
 	}
 	for _, e := range entries {
 		f.nEntries++
+		f.bytes += len(e.Value)
 		// metadata_id, value, timestamp, is_git_ref
 		if err := f.entries.Add(f.nEntries, f.row.Reset().Int(id).Text(e.Value).Int(e.Time).Int(0)); err != nil {
 			return err
@@ -198,6 +204,7 @@ func (f *Fill) addMembers(id int64, members []string, ms int64) error {
 			continue
 		}
 		f.nMembers++
+		f.bytes += len(m.value)
 		// metadata_id, member_id, value, timestamp
 		if err := f.members.Add(f.nMembers, f.row.Reset().Int(id).Text(m.id).Text(m.value).Int(ms)); err != nil {
 			return err
@@ -210,6 +217,9 @@ func (f *Fill) addMembers(id int64, members []string, ms int64) error {
 
 // Keys returns how many keys were added.
 func (f *Fill) Keys() int { return len(f.keys) }
+
+// Full reports whether there is more than should be stored in one transaction.
+func (f *Fill) Full() bool { return len(f.keys) > fillMaxKeys || f.bytes > fillMaxBytes }
 
 // ErrTwice: a key was added to a [Fill] twice.
 var ErrTwice = errors.New("it is there twice")

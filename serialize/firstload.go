@@ -68,7 +68,7 @@ func (f *firstLoad) read(ctx context.Context, env *Env, rd *gitdb.Reader, fil *m
 	bar := env.progress()
 	bar.Start("Reading keys", 0)
 	defer bar.Done()
-	n := 0
+	n, last := 0, ""
 	err = eachPart(ctx, rd, tree, func(p *firstPart) error {
 		bar.Add(len(p.keys))
 		for _, o := range p.odd {
@@ -76,11 +76,16 @@ func (f *firstLoad) read(ctx context.Context, env *Env, rd *gitdb.Reader, fil *m
 		}
 		for i := range p.keys {
 			k := &p.keys[i]
+			if k.path <= last {
+				return errGeneralWay // it is not where it belongs, or it is there twice
+			}
+			last = k.path
 			if !fil.Sends(k.Key, meta.MainDestination) {
 				f.publish[k.KeyRef] = true // it leaves the tree
 			}
-			k.org = org.of(k.KeyRef, n)
-			if k.state.value != zero || k.state.size() > 0 {
+			has := k.state.value != zero || k.state.size() > 0
+			k.org = org.of(k.KeyRef, has, n)
+			if has {
 				n++
 			}
 			if f.publish[k.KeyRef] {
@@ -90,7 +95,7 @@ func (f *firstLoad) read(ctx context.Context, env *Env, rd *gitdb.Reader, fil *m
 				return err
 			}
 		}
-		if f.fill.Keys() > store.FillMax {
+		if f.fill.Full() {
 			return errGeneralWay
 		}
 		return nil
@@ -197,13 +202,13 @@ func firstOrigins(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash) (o tipO
 	return o, err
 }
 
-// of returns the origin of a key, before which n have a value.
-func (o *tipOrigins) of(k meta.KeyRef, n int) origin {
+// of returns the origin of a key, before which n have a value; has says whether it has one.
+func (o *tipOrigins) of(k meta.KeyRef, has bool, n int) origin {
 	if org, ok := o.all[k]; ok {
 		return org
 	}
 	org := o.one
-	if n < len(o.times) {
+	if has && n < len(o.times) {
 		org.time = o.times[n]
 	}
 	return org

@@ -71,8 +71,9 @@ type oddPath struct {
 	why  error
 }
 
-// treePart is a part of a tree: a folder at the second level, that of paths, or what lies
-// beside them.
+// treePart is a part of a tree: a folder at the second level, that of paths, that of the
+// project where it holds tombstones, or what lies beside them. No key that is spelled in the
+// canonical way is in two parts.
 type treePart struct {
 	prefix string
 	gitdb.TreeEntry
@@ -96,6 +97,10 @@ func treeParts(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash) ([]treePa
 		below, err := rd.Tree(ctx, e.Hash)
 		if err != nil {
 			return nil, err
+		}
+		if _, ok := find(below, "__tombstones", true); ok && e.Name == string(meta.Project) {
+			parts = append(parts, treePart{"", e}) // they are of keys in the folders beside them
+			continue
 		}
 		for _, b := range below {
 			parts = append(parts, treePart{e.Name + "/", b})

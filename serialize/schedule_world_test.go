@@ -208,7 +208,9 @@ func (w *world) run(s schedStep) {
 		_, done := c.do(s)
 		switch s.op {
 		case "sync", "pull", "push", "crash":
-			w.known[s.clone].join(w.knownAt[before])
+			if id, _, _ := c.tip(); id != "" || s.op != "push" { // nothing to push: nothing is fetched
+				w.known[s.clone].join(w.knownAt[before])
+			}
 			w.known[s.clone].join(w.knownAt[tracked])
 		case "local-prune", "sweep":
 			if done {

@@ -105,6 +105,84 @@ func TestKillPrune(t *testing.T) {
 	}
 }
 
+// TestKillLoad kills first loads: of a tip that a materialize takes over. Whatever is left
+// of the load, the next run completes it, and every key is there once.
+func TestKillLoad(t *testing.T) {
+	keys, moments := atoi(t, envOr("GIT_META_KILL_KEYS", killedKeys)), atoi(t, envOr("GIT_META_KILL_MOMENTS", killedMoments))
+	source := tempRepo(t)
+	run(t, source, "git-meta", "set", "project", "first", "v")
+	fill(t, source, keys-1)
+	run(t, source, "git-meta", "serialize")
+	seed := filepath.Join(t.TempDir(), "r")
+	run(t, "", "git", "init", "-q", "--template=", seed)
+	for name, value := range map[string]string{"url": source, "meta": "true", "fetch": "+refs/meta/local/main:refs/meta/remotes/main"} {
+		run(t, seed, "git", "config", "remote.meta."+name, value)
+	}
+	run(t, seed, "git", "fetch", "-q", "meta")
+
+	whole := copyRepo(t, seed)
+	begin := time.Now()
+	run(t, whole, "git-meta", "materialize")
+	took := time.Since(begin)
+	want := loadedRows(t, whole)
+	if !strings.HasPrefix(want, strconv.Itoa(keys)+" rows") || !strings.HasSuffix(want, "\nok\nwal\n") {
+		t.Fatalf("nobody killed it, and there are %s", want)
+	}
+	for i := range moments {
+		dir := copyRepo(t, seed)
+		c := exec.Command("git-meta", "materialize")
+		c.Dir = dir
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		at := took * time.Duration(i+1) / time.Duration(moments+1)
+		time.Sleep(at)
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		if i%2 == 0 { // a reader may be the first to see what is left
+			_ = exec.Command("git-meta", "-C", dir, "get", "project", "first").Run()
+		}
+		run(t, dir, "git-meta", "serialize")
+		run(t, dir, "git-meta", "materialize")
+		if got := loadedRows(t, dir); got != want {
+			t.Errorf("killed after %v: got\n%s\nwant\n%s", at, got, want)
+		}
+		if got := run(t, dir, "git-meta", "get", "project", "first"); got != "v\n" {
+			t.Errorf("killed after %v: the store says %q", at, got)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// loadedRows tells how much is in a store, and whether its file is sound.
+func loadedRows(t *testing.T, dir string) (out string) {
+	t.Helper()
+	store := filepath.Join(dir, ".git", "git-meta.sqlite")
+	if _, err := os.Stat(store + "-journal"); err == nil {
+		t.Errorf("%s-journal is left", store)
+	}
+	db, err := sql.Open("sqlite", "file:"+store+"?mode=rw&_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, query := range []string{
+		"SELECT count(*) || ' rows, ' || sum(last_timestamp) FROM metadata",
+		"SELECT count(*) || ' keys' FROM (SELECT DISTINCT target_type, target_value, key, value FROM metadata)",
+		"SELECT count(*) || ' records' FROM metadata_log",
+		"PRAGMA integrity_check", "PRAGMA journal_mode",
+	} {
+		var text string
+		if err := db.QueryRow(query).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		out += text + "\n"
+	}
+	return out
+}
+
 // fill puts n keys into a store, as a program would that knows the tables only.
 func fill(t *testing.T, dir string, n int) {
 	t.Helper()

@@ -69,7 +69,7 @@ func (f *firstLoad) read(ctx context.Context, env *Env, rd *gitdb.Reader, fil *m
 	bar.Start("Reading keys", 0)
 	defer bar.Done()
 	n, last := 0, ""
-	err = eachPart(ctx, rd, tree, func(p *firstPart) error {
+	err = eachPart(ctx, rd.Local(), tree, func(p *firstPart) error {
 		bar.Add(len(p.keys))
 		for _, o := range p.odd {
 			f.odd[o.path] = o.why
@@ -138,12 +138,9 @@ func (f *firstLoad) add(ctx context.Context, rd *gitdb.Reader, k *firstKey) erro
 }
 
 // carryOut writes what was read to the store, which must still hold nothing, and returns
-// the log position behind it. The error is [errStoreMoved] if it holds something.
+// the log position behind it. Nothing has changed if the error is [errStoreMoved], where it
+// holds something, or [errGeneralWay].
 func (f *firstLoad) carryOut(ctx context.Context, env *Env) (at store.Position, err error) {
-	warnOdd(env, f.odd)
-	for _, w := range f.bad {
-		env.Warnf("%s", w)
-	}
 	err = env.DB.PutFill(ctx, f.fill, func(tx *store.Tx) error {
 		for _, t := range f.tombs {
 			if err := tx.PutTombstone(t); err != nil {
@@ -153,10 +150,20 @@ func (f *firstLoad) carryOut(ctx context.Context, env *Env) (at store.Position, 
 		at, err = tx.LogPosition()
 		return err
 	})
-	if errors.Is(err, store.ErrNotEmpty) {
+	switch {
+	case errors.Is(err, store.ErrNotEmpty):
 		err = errStoreMoved
+	case errors.Is(err, store.ErrOtherTables):
+		err = errGeneralWay
 	}
-	return at, err
+	if err != nil {
+		return at, err
+	}
+	warnOdd(env, f.odd)
+	for _, w := range f.bad {
+		env.Warnf("%s", w)
+	}
+	return at, nil
 }
 
 // tipOrigins tells when and by whom the keys of a tip were written.
@@ -183,7 +190,7 @@ func firstOrigins(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash) (o tipO
 	if err != nil {
 		return o, err
 	}
-	keys, plain, err := readTree(ctx, rd, tree, nil)
+	keys, plain, err := readTree(ctx, rd.Local(), tree, nil)
 	if err != nil {
 		return o, err
 	}
@@ -230,7 +237,7 @@ type firstPart struct {
 
 // eachPart reads the parts of a tree side by side and hands them to fn in the tree's
 // order. Nothing is fetched.
-func eachPart(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash, fn func(*firstPart) error) error {
+func eachPart(ctx context.Context, rd gitdb.Objects, tree gitdb.Hash, fn func(*firstPart) error) error {
 	parts, err := treeParts(ctx, rd, tree)
 	if err != nil {
 		return err
@@ -283,7 +290,7 @@ func eachPart(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash, fn func(*f
 }
 
 // first reads the keys of a part with their values.
-func (t *treePart) first(ctx context.Context, rd *gitdb.Reader) *firstPart {
+func (t *treePart) first(ctx context.Context, rd gitdb.Objects) *firstPart {
 	p := &keyPart{keys: map[meta.KeyRef]*keyState{}}
 	out := &firstPart{}
 	if out.err = t.walk(ctx, rd, p); out.err != nil {
@@ -299,10 +306,9 @@ func (t *treePart) first(ctx context.Context, rd *gitdb.Reader) *firstPart {
 		out.keys[i] = firstKey{loadKey: loadKey{ref, p.keys[ref], -1, origin{}}, path: meta.KeyPath(ref.Target.BasePath(), ref.Key) + "/"}
 	}
 	slices.SortFunc(out.keys, func(a, b firstKey) int { return strings.Compare(a.path, b.path) })
-	local := rd.Local()
 	for i := range out.keys {
 		k := &out.keys[i]
-		v, err := readValue(ctx, local, k.state)
+		v, err := readValue(ctx, rd, k.state)
 		switch {
 		case err == nil:
 			k.value = v

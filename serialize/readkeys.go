@@ -15,7 +15,7 @@ import (
 // readTree returns every key of tree; plain says that no target is spelled in two ways.
 // Paths that can't be read as keys go to odd, which may be nil. The folders below the
 // target types are read side by side.
-func readTree(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash, odd func(path string, why error)) (keys map[meta.KeyRef]*keyState, plain bool, err error) {
+func readTree(ctx context.Context, rd gitdb.Objects, tree gitdb.Hash, odd func(path string, why error)) (keys map[meta.KeyRef]*keyState, plain bool, err error) {
 	parts, err := walkParts(ctx, rd, tree)
 	if err != nil {
 		return nil, false, err
@@ -80,11 +80,11 @@ type treePart struct {
 }
 
 // treeParts returns the parts of a tree, in its order.
-func treeParts(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash) ([]treePart, error) {
+func treeParts(ctx context.Context, rd gitdb.Objects, tree gitdb.Hash) ([]treePart, error) {
 	if tree == zero {
 		return nil, nil
 	}
-	top, err := rd.Tree(ctx, tree)
+	top, err := gitdb.ReadTree(ctx, rd, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func treeParts(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash) ([]treePa
 			parts = append(parts, treePart{"", e})
 			continue
 		}
-		below, err := rd.Tree(ctx, e.Hash)
+		below, err := gitdb.ReadTree(ctx, rd, e.Hash)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func treeParts(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash) ([]treePa
 }
 
 // walk adds what the part holds to p.
-func (t *treePart) walk(ctx context.Context, rd *gitdb.Reader, p *keyPart) error {
+func (t *treePart) walk(ctx context.Context, rd gitdb.Objects, p *keyPart) error {
 	if t.Mode != modeTree {
 		return p.leaf(Leaf{t.prefix + t.Name, t.Mode, t.Hash, 0})
 	}
@@ -118,7 +118,7 @@ func (t *treePart) walk(ctx context.Context, rd *gitdb.Reader, p *keyPart) error
 }
 
 // walkParts reads the parts of a tree side by side.
-func walkParts(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash) ([]*keyPart, error) {
+func walkParts(ctx context.Context, rd gitdb.Objects, tree gitdb.Hash) ([]*keyPart, error) {
 	parts, err := treeParts(ctx, rd, tree)
 	if err != nil {
 		return nil, err

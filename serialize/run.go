@@ -274,7 +274,9 @@ func (r *run) takeOver(ctx context.Context, ref string, tip gitdb.Hash, empty bo
 			if err == nil {
 				r.res.Loaded += first.fill.Keys()
 			}
-			return first.publish, at, err
+			if !errors.Is(err, errGeneralWay) {
+				return first.publish, at, err
+			}
 		}
 	}
 	var v *verdict

@@ -37,14 +37,14 @@ func (l Leaf) Decode() (meta.TreePath, error) {
 // walkFolders calls leaf for every blob below the tree id, which stands at prefix (with a
 // final slash unless empty), in git's order, and folder, if there is one, for every entry
 // on the way.
-func walkFolders(ctx context.Context, rd *gitdb.Reader, id gitdb.Hash, prefix string, base int, folder func(gitdb.TreeEntry), leaf func(Leaf) error) error {
+func walkFolders(ctx context.Context, rd gitdb.Objects, id gitdb.Hash, prefix string, base int, folder func(gitdb.TreeEntry), leaf func(Leaf) error) error {
 	if id == zero {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	entries, err := rd.Tree(ctx, id)
+	entries, err := gitdb.ReadTree(ctx, rd, id)
 	if err != nil {
 		return err
 	}

@@ -174,6 +174,12 @@ func OpenRead(ctx context.Context, path string, o Options) (*DB, error) {
 			Path: path, Err: fmt.Errorf("the last changes are in %s, which cannot be used in a folder that is read-only or full: %w", path+"-wal", ErrReadOnly),
 			Hint: "run git meta get project once as a user who may write to " + filepath.Dir(path),
 		}
+	case fileHasBytes(path + "-journal"):
+		// left by a killed [DB.PutFill]: the file is half changed
+		return nil, &FileError{
+			Path: path, Err: fmt.Errorf("a load was interrupted; what is in %s cannot be undone in a folder that is read-only or full: %w", path+"-journal", ErrReadOnly),
+			Hint: "run git meta get project once as a user who may write to " + filepath.Dir(path),
+		}
 	}
 	db, err = openRead(ctx, path, o, "mode=ro", "immutable=1")
 	if err != nil && !errors.Is(err, meta.ErrNotFound) {

@@ -82,3 +82,24 @@ func TestReadOnlyFolder(t *testing.T) {
 		t.Errorf("left behind: %v", names)
 	}
 }
+
+// What a killed fill has left must be undone first, which this user may not do.
+func TestReadOnlyFolderAfterKilledFill(t *testing.T) {
+	top, err := os.MkdirTemp("", "store-ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(top, "git")
+	t.Cleanup(func() { os.Chmod(dir, 0o755); os.RemoveAll(top) })
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	os.Chmod(top, 0o755)
+	path := killedFill(t, dir)
+	os.Chmod(path, 0o444)
+	os.Chmod(path+"-journal", 0o444)
+	os.Chmod(dir, 0o555)
+	if out, err := readAsOther(t, path); err == nil || !strings.Contains(out, path+"-journal") || !strings.Contains(out, "read-only") {
+		t.Errorf("got %q, %v", out, err)
+	}
+}

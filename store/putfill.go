@@ -12,9 +12,12 @@ import (
 // ErrNotEmpty: a store that is to be filled holds something.
 var ErrNotEmpty = errors.New("the store is not empty")
 
+// ErrOtherTables: the tables of a store are not as this program makes them.
+var ErrOtherTables = errors.New("the tables have other columns")
+
 // PutFill stores what f, which is finished, has collected, in one transaction, and calls
-// then in it. The error is [ErrNotEmpty] if there is a row of any kind, or the tables are
-// not as this program makes them: nothing is changed then.
+// then in it. The error is [ErrNotEmpty] if there is a row of any kind, [ErrOtherTables] if
+// the tables are not those of f: nothing is changed then.
 func (db *DB) PutFill(ctx context.Context, f *Fill, then func(*Tx) error) error {
 	name, err := dsn(f.path, "mode=ro", "immutable=1")
 	if err != nil {
@@ -25,8 +28,8 @@ func (db *DB) PutFill(ctx context.Context, f *Fill, then func(*Tx) error) error 
 	}
 	err = db.withoutLog(ctx, func() error {
 		return db.Update(ctx, func(tx *Tx) error {
-			if ok, err := tx.fillable(); err != nil || !ok {
-				return cmp.Or(err, ErrNotEmpty)
+			if err := tx.fillable(); err != nil {
+				return err
 			}
 			for _, t := range fillTables {
 				// in this form, and no other, SQLite copies the entries of the tables and of
@@ -103,11 +106,11 @@ func (tx *Tx) Empty() (bool, error) {
 	return true, nil
 }
 
-// fillable reports whether the store is empty, and its tables have the columns that a Fill
+// fillable returns nil if the store is empty, and its tables have the columns that a Fill
 // writes.
-func (tx *Tx) fillable() (bool, error) {
+func (tx *Tx) fillable() error {
 	if empty, err := tx.Empty(); err != nil || !empty {
-		return false, err
+		return cmp.Or(err, ErrNotEmpty)
 	}
 	columns := func(schema string) (out string, err error) {
 		_, err = tx.c.one(bg, "SELECT group_concat(t.value || c.cid || c.name || c.type, ' ') FROM json_each(?) t, pragma_table_info(t.value, ?) c",
@@ -116,8 +119,11 @@ func (tx *Tx) fillable() (bool, error) {
 	}
 	have, err := columns("main")
 	if err != nil {
-		return false, err
+		return err
 	}
 	want, err := columns("load")
-	return have == want, err
+	if err == nil && have != want {
+		err = ErrOtherTables
+	}
+	return err
 }

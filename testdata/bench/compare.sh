@@ -91,8 +91,11 @@ wants() { case ",$jobs," in *",$1,"*) ;; *) return 1 ;; esac; }
 # order I prints the two programs, in turns.
 order() { if [ $(($1 % 2)) = 0 ]; then echo peer ours; else echo ours peer; fi; }
 
+# gone removes a folder in which a program may still be at work, the index of the history.
+gone() { local i; for i in 1 2 3 4 5 6 7 8 9; do ! rm -rf "$1" 2>/dev/null || return 0; sleep 0.3; done; rm -rf "$1"; }
+
 copy() {
-	rm -rf "$2"
+	gone "$2"
 	cp -R "$1" "$2"
 	sync -f "$2" 2>/dev/null || sync
 }
@@ -227,7 +230,7 @@ for commits in "$@"; do
 	fi
 	# fresh WHO makes a repository without metadata
 	fresh() {
-		rm -rf "$temp/r.$1"
+		gone "$temp/r.$1"
 		git init -q -b main "$temp/r.$1"
 		git -C "$temp/r.$1" commit -q --allow-empty -m one
 		git -C "$temp/r.$1" config gc.auto 0
@@ -235,7 +238,7 @@ for commits in "$@"; do
 	if wants add; then
 		for ((i = 0; i < pairs; i++)); do
 			for who in $(order $i); do
-				fresh "$who"
+				fresh "$who" && sleep 1
 				clock "$temp/m/add.$who" "$temp/r.$who" "${!who}" remote add "$url"
 			done
 		done

@@ -44,18 +44,20 @@ func readFirst(ctx context.Context, env *Env, rd *gitdb.Reader, tip gitdb.Hash, 
 	return nil, err
 }
 
+// close removes the file of what was read.
 func (f *firstLoad) close() {
 	if f != nil && f.fill != nil {
 		f.fill.Close()
 	}
 }
 
+// read fills f.
 func (f *firstLoad) read(ctx context.Context, env *Env, rd *gitdb.Reader, fil *meta.Filter) (err error) {
 	tree, err := treeOf(ctx, rd, f.tip)
 	if err != nil {
 		return err
 	}
-	org, err := firstOrigins(ctx, rd, f.tip)
+	org, err := readOrigins(ctx, rd, f.tip, tree)
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,7 @@ func (f *firstLoad) read(ctx context.Context, env *Env, rd *gitdb.Reader, fil *m
 	bar := env.progress()
 	bar.Start("Reading keys", 0)
 	defer bar.Done()
-	n, last := 0, ""
+	last := ""
 	err = eachPart(ctx, rd.Local(), tree, func(p *firstPart) error {
 		bar.Add(len(p.keys))
 		for _, o := range p.odd {
@@ -83,11 +85,7 @@ func (f *firstLoad) read(ctx context.Context, env *Env, rd *gitdb.Reader, fil *m
 			if !fil.Sends(k.Key, meta.MainDestination) {
 				f.publish[k.KeyRef] = true // it leaves the tree
 			}
-			has := k.state.value != zero || k.state.size() > 0
-			k.org = org.of(k.KeyRef, has, n)
-			if has {
-				n++
-			}
+			k.org = org.next(k.KeyRef, k.path, k.state.items())
 			if f.publish[k.KeyRef] {
 				continue
 			}
@@ -103,24 +101,23 @@ func (f *firstLoad) read(ctx context.Context, env *Env, rd *gitdb.Reader, fil *m
 	if err != nil {
 		return err
 	}
-	if org.times != nil && len(org.times) != n {
-		return errGeneralWay // the times are not of these keys
+	if !org.fit() {
+		return errGeneralWay
 	}
 	return f.fill.Finish()
 }
 
+// add takes over a key and its tombstones.
 func (f *firstLoad) add(ctx context.Context, rd *gitdb.Reader, k *firstKey) error {
-	_, has := k.state.kind()
-	switch {
-	case k.bad != nil:
+	if k.bad != nil {
 		f.bad = append(f.bad, fmt.Sprintf("%s: %v; left as it is in the tree", k.KeyRef, k.bad))
 		return nil
-	case has:
+	}
+	_, has := k.state.kind()
+	if has {
 		if err := f.fill.Add(store.Loaded{KeyRef: k.KeyRef, Value: k.value, Edit: store.Edit{Email: k.org.email, Time: k.org.time}}); err != nil {
 			return err
 		}
-	case k.state.tomb == zero:
-		return nil
 	}
 	if k.state.tomb == zero && len(k.state.popped)+len(k.state.gone) == 0 {
 		return nil
@@ -164,61 +161,6 @@ func (f *firstLoad) carryOut(ctx context.Context, env *Env) (at store.Position, 
 		env.Warnf("%s", w)
 	}
 	return at, nil
-}
-
-// tipOrigins tells when and by whom the keys of a tip were written.
-type tipOrigins struct {
-	all   map[meta.KeyRef]origin // nil: one commit wrote all keys
-	one   origin
-	times []int64 // of the keys that have a value, in the order of their paths
-}
-
-// firstOrigins returns the origins of tip's keys.
-func firstOrigins(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash) (o tipOrigins, err error) {
-	single := false
-	err = history(ctx, rd, tip, zero, func(s step) (bool, error) {
-		if single = s.before == zero && (len(s.commit.Parents) == 0 || s.cut); single {
-			o.one = origin{s.commit.Author.When.Unix() * 1000, s.commit.Author.Email, true}
-			o.times = headerTimes(s, -1)
-		}
-		return false, nil
-	})
-	if err != nil || single {
-		return o, err
-	}
-	tree, err := treeOf(ctx, rd, tip)
-	if err != nil {
-		return o, err
-	}
-	keys, plain, err := readTree(ctx, rd.Local(), tree, nil)
-	if err != nil {
-		return o, err
-	}
-	if !plain {
-		return o, errGeneralWay
-	}
-	o.one = origin{email: "unknown"}
-	o.all = make(map[meta.KeyRef]origin, len(keys))
-	err = eachOrigin(ctx, rd, tip, len(keys), treeKeys{}, func(k meta.KeyRef, org origin) bool {
-		if _, known := o.all[k]; known || keys[k] == nil {
-			return false
-		}
-		o.all[k] = org
-		return true
-	})
-	return o, err
-}
-
-// of returns the origin of a key, before which n have a value; has says whether it has one.
-func (o *tipOrigins) of(k meta.KeyRef, has bool, n int) origin {
-	if org, ok := o.all[k]; ok {
-		return org
-	}
-	org := o.one
-	if has && n < len(o.times) {
-		org.time = o.times[n]
-	}
-	return org
 }
 
 // firstKey is a key as a part of a tree holds it.

@@ -206,23 +206,34 @@ func eachOrigin(ctx context.Context, rd *gitdb.Reader, tip gitdb.Hash, n int, re
 		} else if keys, err = changedKeys(ctx, rd, s.before, s.commit.Tree); err != nil {
 			return false, err
 		}
-		date := s.commit.Author.When.Unix()
-		times := commitTimes(s, keys)
-		i := 0
-		for _, k := range keys {
-			ms := date * 1000
-			if k.has {
-				if times != nil {
-					ms = times[i]
-				}
-				i++
-			}
-			if take(k.KeyRef, origin{ms, s.commit.Author.Email, true}) {
+		s.origins(keys, func(k changedKey, org origin) {
+			if take(k.KeyRef, org) {
 				n--
 			}
-		}
+		})
 		return n > 0, nil
 	})
+}
+
+// origins calls take for the keys that the commit changed.
+func (s *step) origins(keys []changedKey, take func(changedKey, origin)) {
+	times := commitTimes(*s, keys)
+	i := 0
+	for _, k := range keys {
+		org := s.origin()
+		if k.has {
+			if times != nil {
+				org.time = times[i]
+			}
+			i++
+		}
+		take(k, org)
+	}
+}
+
+// origin is that of the keys of which the commit does not say more.
+func (s *step) origin() origin {
+	return origin{s.commit.Author.When.Unix() * 1000, s.commit.Author.Email, true}
 }
 
 // commitTimes returns the edit times in a commit's header, one per key that has a value,

@@ -26,15 +26,32 @@ func (e *Env) primary(ctx context.Context) (Remote, error) {
 	return Remote{Namespace: e.Namespace}, nil
 }
 
+// indexed returns the primary remote and the ref whose history is indexed, with its tip:
+// the remote's tracking ref, or, where no remote is configured, whatever other ref with
+// metadata was fetched by hand. The tip is zero where nothing was fetched.
+func (e *Env) indexed(ctx context.Context) (r Remote, ref string, tip gitdb.Hash, err error) {
+	if r, err = e.primary(ctx); err != nil {
+		return r, "", tip, err
+	}
+	ref = r.TrackingRef()
+	if tip, err = e.tip(ctx, ref); err != nil || !tip.IsZero() || r.Name != "" {
+		return r, ref, tip, err
+	}
+	refs, err := e.Tracked(ctx, "")
+	for _, t := range refs {
+		if !t.Remote.Side {
+			tip, err = e.tip(ctx, t.Ref)
+			return r, t.Ref, tip, err
+		}
+	}
+	return r, ref, tip, err
+}
+
 // Index notes which keys the history of the primary remote knows besides those of its
 // tip, for get to fetch on demand; see [serialize.UpdateIndex]. Call it after a tip has
 // been brought in: it reads what is new. The result is nil where nothing was fetched yet.
 func (e *Env) Index(ctx context.Context, o serialize.UpdateIndexOptions) (*serialize.IndexReport, error) {
-	r, err := e.primary(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tip, err := e.tip(ctx, r.TrackingRef())
+	r, ref, tip, err := e.indexed(ctx)
 	if err != nil || tip.IsZero() {
 		return nil, err
 	}
@@ -42,17 +59,13 @@ func (e *Env) Index(ctx context.Context, o serialize.UpdateIndexOptions) (*seria
 	if err != nil {
 		return nil, err
 	}
-	return serialize.UpdateIndex(ctx, env, r.TrackingRef(), tip, o)
+	return serialize.UpdateIndex(ctx, env, ref, tip, o)
 }
 
 // LoadPromised gives keys that are known from history only their last value, from the
 // primary remote where it is not here.
 func (e *Env) LoadPromised(ctx context.Context, keys []meta.KeyRef) (*serialize.Promised, error) {
-	r, err := e.primary(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tip, err := e.tip(ctx, r.TrackingRef())
+	r, _, tip, err := e.indexed(ctx)
 	if err != nil {
 		return nil, err
 	}

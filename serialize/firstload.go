@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"slices"
-	"strings"
-	"sync"
 
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/store"
@@ -71,13 +67,13 @@ func (f *firstLoad) read(ctx context.Context, env *Env, rd *gitdb.Reader, fil *m
 	bar.Start("Reading keys", 0)
 	defer bar.Done()
 	last := ""
-	err = eachPart(ctx, rd.Local(), tree, func(p *firstPart) error {
-		bar.Add(len(p.keys))
-		for _, o := range p.odd {
+	err = eachKeys(ctx, rd.Local(), tree, func(some *firstKeys) error {
+		bar.Add(len(some.keys))
+		for _, o := range some.odd {
 			f.odd[o.path] = o.why
 		}
-		for i := range p.keys {
-			k := &p.keys[i]
+		for i := range some.keys {
+			k := &some.keys[i]
 			if k.path <= last {
 				return errGeneralWay // it is not where it belongs, or it is there twice
 			}
@@ -161,106 +157,4 @@ func (f *firstLoad) carryOut(ctx context.Context, env *Env) (at store.Position, 
 		env.Warnf("%s", w)
 	}
 	return at, nil
-}
-
-// firstKey is a key as a part of a tree holds it.
-type firstKey struct {
-	loadKey
-	path  string // tree path + "/"
-	value meta.Value
-	bad   error // why the value can't be taken over
-}
-
-type firstPart struct {
-	keys []firstKey // in the order of their paths
-	odd  []oddPath
-	err  error
-}
-
-// eachPart reads the parts of a tree side by side and hands them to fn in the tree's
-// order. Nothing is fetched.
-func eachPart(ctx context.Context, rd gitdb.Objects, tree gitdb.Hash, fn func(*firstPart) error) error {
-	parts, err := treeParts(ctx, rd, tree)
-	if err != nil {
-		return err
-	}
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	done := make([]chan *firstPart, len(parts))
-	for i := range done {
-		done[i] = make(chan *firstPart, 1)
-	}
-	workers := runtime.GOMAXPROCS(0)
-	next := make(chan int)
-	ahead := make(chan struct{}, 4*workers) // parts that are read and not taken yet
-	wg.Go(func() {
-		defer close(next)
-		for i := range parts {
-			select {
-			case ahead <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-			next <- i
-		}
-	})
-	for range workers {
-		wg.Go(func() {
-			for i := range next {
-				done[i] <- parts[i].first(ctx, rd)
-			}
-		})
-	}
-	for i := range parts {
-		var p *firstPart
-		select {
-		case p = <-done[i]:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		<-ahead
-		if p.err != nil {
-			return p.err
-		}
-		if err := fn(p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// first reads the keys of a part with their values.
-func (t *treePart) first(ctx context.Context, rd gitdb.Objects) *firstPart {
-	p := &keyPart{keys: map[meta.KeyRef]*keyState{}}
-	out := &firstPart{}
-	if out.err = t.walk(ctx, rd, p); out.err != nil {
-		return out
-	}
-	if p.aliased != nil {
-		out.err = errGeneralWay
-		return out
-	}
-	out.odd = p.odd
-	out.keys = make([]firstKey, len(p.order))
-	for i, ref := range p.order {
-		out.keys[i] = firstKey{loadKey: loadKey{ref, p.keys[ref], -1, origin{}}, path: meta.KeyPath(ref.Target.BasePath(), ref.Key) + "/"}
-	}
-	slices.SortFunc(out.keys, func(a, b firstKey) int { return strings.Compare(a.path, b.path) })
-	for i := range out.keys {
-		k := &out.keys[i]
-		v, err := readValue(ctx, rd, k.state)
-		switch {
-		case err == nil:
-			k.value = v
-		case isNotFound(err):
-		case errors.Is(err, gitdb.ErrObjectMissing) || ctx.Err() != nil:
-			out.err = fmt.Errorf("read %s: %w", k.KeyRef, err)
-			return out
-		default:
-			k.bad = err
-		}
-	}
-	return out
 }

@@ -236,6 +236,26 @@ func TestFirstLoadOfPublished(t *testing.T) {
 	g.fsck()
 }
 
+// A part of a tree that is handed on bit by bit: by the number of keys, and by their size.
+func TestFirstLoadOfLargePart(t *testing.T) {
+	t.Parallel()
+	g := newRepo(t)
+	w := g.world(t)
+	var pairs []string
+	for i := range someKeys + 1 {
+		pairs = append(pairs, fmt.Sprintf("path:src/f%04d k", i), fmt.Sprint(i))
+	}
+	for i := range 3 {
+		pairs = append(pairs, fmt.Sprintf("path:large/f%d k", i), strings.Repeat("large ", someBytes/10))
+	}
+	w.set(1, pairs...)
+	w.serialize(Options{})
+	first, contents := g.bothWays(t, w.tip())
+	if n := strings.Count(contents, `"path" `); !first || n != len(pairs) { // row and record of each
+		t.Errorf("readFirst takes it: %v, with %d rows and records", first, n)
+	}
+}
+
 // A store that is edited after a tip was read for it is judged as any other.
 func TestFirstLoadOvertaken(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,7 @@ func readFirst(ctx context.Context, env *Env, rd *gitdb.Reader, tip gitdb.Hash, 
 func (f *firstLoad) close() {
 	if f != nil && f.fill != nil {
 		f.fill.Close()
+		f.fill = nil
 	}
 }
 
@@ -147,6 +148,9 @@ func (f *firstLoad) carryOut(ctx context.Context, env *Env) (at store.Position, 
 	case errors.Is(err, store.ErrNotEmpty):
 		err = errStoreMoved
 	case errors.Is(err, store.ErrOtherTables):
+		err = errGeneralWay
+	case errors.Is(err, store.ErrFull): // the general way needs half of the room
+		f.close()
 		err = errGeneralWay
 	}
 	if err != nil {

@@ -18,6 +18,8 @@ var (
 	ErrSchemaTooNew = errors.New("written by a newer version of git-meta")
 	// ErrReadOnly: the file or its folder cannot be written.
 	ErrReadOnly = errors.New("read-only")
+	// ErrFull: there is no room for what was to be written; nothing of it was.
+	ErrFull = errors.New("disk full")
 	// ErrType: the key holds another type of value than the operation needs.
 	ErrType = errors.New("wrong type of value")
 )
@@ -99,7 +101,7 @@ func fileError(ctx context.Context, path string, err error) error {
 	case codeCorrupt:
 		out.Err, out.Hint = errors.New("damaged"), hintDamaged
 	case codeFull:
-		out.Err, out.Hint = errors.New("disk full"), hintFull
+		out.Err, out.Hint = ErrFull, hintFull
 	case codeBusy:
 		out.Err, out.Hint = fmt.Errorf("locked by another program: %w", meta.ErrConflict), hintLocked
 	case codeReadOnly:

@@ -143,6 +143,21 @@ func TestOpenPutsBackToLog(t *testing.T) {
 	}
 }
 
+func TestFillDiskFull(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	empty := contents(t, db)
+	f := finished(t, db, loadedValues(3000))
+	if _, err := db.c.int64(t.Context(), "PRAGMA max_page_count = 60"); err != nil {
+		t.Fatal(err)
+	}
+	wantIs(t, db.PutFill(t.Context(), f, nothing), ErrFull)
+	if diff := cmp.Diff(empty, contents(t, db)); diff != "" {
+		t.Errorf("the store has changed (-want +got):\n%s", diff)
+	}
+	sound(t, db)
+}
+
 func TestFillCancelled(t *testing.T) {
 	t.Parallel()
 	values := loadedValues(50)

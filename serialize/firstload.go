@@ -156,7 +156,7 @@ func (f *firstLoad) carryOut(ctx context.Context, env *Env) (at store.Position, 
 	if err != nil {
 		return at, err
 	}
-	warnOdd(env, f.odd)
+	env.WarnOdd(f.odd, "left as it is")
 	for _, w := range f.bad {
 		env.Warnf("%s", w)
 	}

@@ -2,11 +2,7 @@ package serialize
 
 import (
 	"context"
-	"runtime"
 	"slices"
-	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/store/gitdb"
@@ -49,7 +45,8 @@ func readOrigins(ctx context.Context, rd *gitdb.Reader, tip, tree gitdb.Hash) (*
 		}
 		if open < 0 && isPruneCommit(s.commit.Message) {
 			var err error
-			if open, err = countKeys(ctx, rd, tree); err != nil {
+			open = 0
+			if err = walkKeys(ctx, rd, tree, func(p *keyPart) { open += len(p.keys) }); err != nil {
 				return false, err
 			}
 			for _, k := range newer {
@@ -119,24 +116,3 @@ func (o *tipOrigins) next(k meta.KeyRef, path string, items bool) origin {
 
 // fit reports, after the last key, whether the times of the oldest commit were of its keys.
 func (o *tipOrigins) fit() bool { return o.times == nil || o.n+len(o.left) == len(o.times) }
-
-// countKeys returns the number of keys in a tree, with a value or not.
-func countKeys(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash) (int, error) {
-	parts, err := treeParts(ctx, rd, tree)
-	if err != nil {
-		return 0, err
-	}
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	var n atomic.Int64
-	for i := range parts {
-		g.Go(func() error {
-			p := &keyPart{keys: map[meta.KeyRef]*keyState{}}
-			err := parts[i].walk(gctx, rd, p)
-			n.Add(int64(len(p.keys)))
-			return err
-		})
-	}
-	err = g.Wait()
-	return int(n.Load()), err
-}

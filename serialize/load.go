@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -34,7 +33,7 @@ type loaded struct {
 // leaves its own records behind, and adds to v.publish the keys that others wrote
 // meanwhile.
 func carryOut(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict) (store.Position, error) {
-	warnOdd(env, v.odd)
+	env.WarnOdd(v.odd, "left as it is")
 	if v.lost > 0 {
 		env.Warnf("%d keys had vanished from the published tree without a removal; they are published again", v.lost)
 	}
@@ -107,15 +106,6 @@ func carryOut(ctx context.Context, env *Env, rd *gitdb.Reader, v *verdict) (stor
 		return tx.WithholdPruned(v.prune)
 	})
 	return at, err
-}
-
-// warnOdd names the paths of a tree that can't be read.
-func warnOdd(env *Env, odd map[string]error) {
-	for _, p := range slices.Sorted(maps.Keys(odd)) {
-		if !errors.Is(odd[p], meta.ErrUnknownPath) {
-			env.Warnf("%s: %v; left as it is", p, odd[p])
-		}
-	}
 }
 
 // writeBatch writes keys to the store, many at a time where they are all new to it.

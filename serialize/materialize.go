@@ -304,6 +304,9 @@ func (m *merger) run(localRef string, res *MergeResult, o MergeOptions) error {
 		return err
 	}
 	res.Commit = out.tip.String()
+	if odd, err := oddSince(m.ctx, m.rd, m.baseTree, m.remoteTree); err == nil {
+		m.env.WarnOdd(odd, "left as it is")
+	}
 	if m.early != nil {
 		if err := m.early.Release(); err != nil {
 			return err

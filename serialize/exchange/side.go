@@ -148,12 +148,11 @@ func importSide(ctx context.Context, env *serialize.Env, ref string, dryRun bool
 // sideKeys returns the keys of a tree that have a value, sorted.
 func sideKeys(ctx context.Context, env *serialize.Env, rd *gitdb.Reader, tree gitdb.Hash) ([]*sideKey, error) {
 	found := map[meta.KeyRef]*sideKey{}
+	odd := map[string]error{}
 	err := serialize.WalkTree(ctx, rd, tree, func(l serialize.Leaf) error {
 		p, err := l.Decode()
 		if err != nil {
-			if !errors.Is(err, meta.ErrUnknownPath) {
-				env.Warnf("%s: %v; not taken over", l.Path, err)
-			}
+			odd[l.Path] = err
 			return nil
 		}
 		if p.Kind != meta.PathValue && p.Kind != meta.PathEntry && p.Kind != meta.PathMember || meta.IsLocal(p.Key) ||
@@ -175,6 +174,7 @@ func sideKeys(ctx context.Context, env *serialize.Env, rd *gitdb.Reader, tree gi
 		}
 		return nil
 	})
+	env.WarnOdd(odd, "not taken over")
 	return slices.SortedFunc(maps.Values(found), func(a, b *sideKey) int { return a.Compare(b.KeyRef) }), err
 }
 

@@ -282,7 +282,9 @@ func TestMergeIdempotent(t *testing.T) {
 
 // TestMergeAssociative merges three lines in both orders. A removal stands beside strings
 // only: what a collection held before a removal that a third line edits again is kept or
-// not, by who meets first.
+// not, by who meets first. So is an edit that meets a line which removed the base's value
+// and set it again: the time of that removal counts only where another line removed it too.
+// And an edit is not older than the removal that it follows in its own line.
 func TestMergeAssociative(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -294,6 +296,12 @@ func TestMergeAssociative(t *testing.T) {
 		var s [3]Side
 		for i, l := range []string{"a", "b", "c"} {
 			s[i] = anySide(t, l, base, typ == String, false, typ)
+			if s[i].Last != nil && base != nil && s[i].Last.Content.Same(base.Content) {
+				s[i].Removed, s[i].RemovedAt = false, 0
+			}
+			if s[i].Last != nil && s[i].Removed {
+				s[i].Last.Time = max(s[i].Last.Time, s[i].RemovedAt)
+			}
 		}
 		in := func(l, r Side) MergeInput {
 			return MergeInput{Base: base, BaseShown: base != nil, Local: l, Remote: r}

@@ -153,6 +153,9 @@ func (f *Fill) Add(l Loaded) error {
 	if n := len(f.keys); n > 0 && f.keys[n-1].Compare(k) >= 0 {
 		f.unsorted = true
 	}
+	if len(f.keys) == cap(f.keys) {
+		f.keys = slices.Grow(f.keys, len(f.keys)+1024) // twice as many, not a quarter more
+	}
 	f.keys = append(f.keys, fillKey{k, l.Time})
 	f.bytes += len(v.String)
 	id := int64(len(f.keys))

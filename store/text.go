@@ -14,12 +14,7 @@ import (
 func encodeString(s string) string {
 	n := len(s) + 2
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\' || c == '\b' || c == '\t' || c == '\n' || c == '\f' || c == '\r':
-			n++
-		case c < 0x20:
-			n += 5
-		}
+		n += int(escaped[s[i]])
 	}
 	if n == len(s)+2 {
 		return `"` + s + `"`
@@ -27,6 +22,17 @@ func encodeString(s string) string {
 	buf := meta.AppendJSONString(make([]byte, 0, n), s)
 	return unsafe.String(unsafe.SliceData(buf), len(buf)) // buf is not used again
 }
+
+// escaped is how many bytes escaping a byte adds.
+var escaped = func() (t [256]uint8) {
+	for c := range 0x20 {
+		t[c] = 5
+	}
+	for _, c := range "\"\\\b\t\n\f\r" {
+		t[c] = 1
+	}
+	return t
+}()
 
 // decodeString is [meta.DecodeJSONString] without its copies: a value of many MB with
 // line breaks is unescaped straight into the result.

@@ -118,7 +118,8 @@ var ErrUnknownPath = errors.New("not a path of a known target")
 // of leading components that make up the target, where the caller knows it from a
 // marker blob, else 0. The error is ErrUnknownPath or says what is malformed.
 func ParseTreePath(path string, base int) (TreePath, error) {
-	comps := strings.Split(path, "/")
+	var buf [24]string // on the stack: there are many paths
+	comps := appendSplit(buf[:0], path)
 	typ := TargetType(comps[0])
 	if !typ.Known() || len(comps) < 2 {
 		return TreePath{}, ErrUnknownPath
@@ -139,6 +140,17 @@ func ParseTreePath(path string, base int) (TreePath, error) {
 		return TreePath{}, errors.New("a marker below " + string(typ))
 	}
 	return p, nil
+}
+
+// appendSplit appends the components of path to comps.
+func appendSplit(comps []string, path string) []string {
+	for {
+		i := strings.IndexByte(path, '/')
+		if i < 0 {
+			return append(comps, path)
+		}
+		comps, path = append(comps, path[:i]), path[i+1:]
+	}
 }
 
 func parseTarget(typ TargetType, comps []string, base int) (Target, int, error) {

@@ -146,14 +146,10 @@ func (m *merger) adopt(localRef string, res *MergeResult, o MergeOptions) error 
 // readFirst reads the remote tip where the store holds nothing, before anything changes. nil:
 // that is for [reconcile] to do; everything it needs is here.
 func (m *merger) readFirst(o MergeOptions) (first *firstLoad, err error) {
-	var fil *meta.Filter
+	fil := meta.NewFilter(nil) // a store that holds nothing has no rules
 	empty := false
-	err = m.env.DB.View(m.ctx, func(tx *store.Tx) error {
-		if empty, err = tx.Empty(); err != nil || !empty {
-			return err
-		}
-		texts, err := tx.FilterTexts()
-		fil = meta.NewFilter(texts)
+	err = m.env.DB.View(m.ctx, func(tx *store.Tx) (err error) {
+		empty, err = tx.Empty()
 		return err
 	})
 	if err != nil {

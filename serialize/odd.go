@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/git-meta/git-meta-go/meta"
 	"github.com/git-meta/git-meta-go/store/gitdb"
@@ -69,26 +65,4 @@ func oddSince(ctx context.Context, rd *gitdb.Reader, before, after gitdb.Hash) (
 		return nil
 	})
 	return odd, err
-}
-
-// walkKeys reads the parts of a tree side by side and hands each to fn, one at a time.
-func walkKeys(ctx context.Context, rd *gitdb.Reader, tree gitdb.Hash, fn func(*keyPart)) error {
-	parts, err := treeParts(ctx, rd, tree)
-	if err != nil {
-		return err
-	}
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	var mu sync.Mutex
-	for i := range parts {
-		g.Go(func() error {
-			p := &keyPart{keys: map[meta.KeyRef]*keyState{}}
-			err := parts[i].walk(gctx, rd, p)
-			mu.Lock()
-			defer mu.Unlock()
-			fn(p)
-			return err
-		})
-	}
-	return g.Wait()
 }

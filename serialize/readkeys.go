@@ -3,6 +3,7 @@ package serialize
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -60,6 +61,7 @@ func readTree(ctx context.Context, rd gitdb.Objects, tree gitdb.Hash, odd func(p
 
 // keyPart is what a part of a tree holds.
 type keyPart struct {
+	at      int // its place among the parts
 	keys    map[meta.KeyRef]*keyState
 	order   []meta.KeyRef // as they were found
 	aliased map[meta.KeyRef][]Leaf
@@ -117,20 +119,37 @@ func (t *treePart) walk(ctx context.Context, rd gitdb.Objects, p *keyPart) error
 	return walkFolders(ctx, rd, t.Hash, t.prefix+t.Name+"/", 0, nil, p.leaf)
 }
 
-// walkParts reads the parts of a tree side by side.
+// walkParts returns what the parts of a tree hold, in its order.
 func walkParts(ctx context.Context, rd gitdb.Objects, tree gitdb.Hash) ([]*keyPart, error) {
+	var out []*keyPart
+	err := walkKeys(ctx, rd, tree, func(p *keyPart) { out = append(out, p) })
+	slices.SortFunc(out, func(a, b *keyPart) int { return a.at - b.at })
+	return out, err
+}
+
+// walkKeys reads the parts of a tree side by side and hands each to fn, one at a time, in no
+// particular order.
+func walkKeys(ctx context.Context, rd gitdb.Objects, tree gitdb.Hash, fn func(*keyPart)) error {
 	parts, err := treeParts(ctx, rd, tree)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	out := make([]*keyPart, len(parts))
+	var mu sync.Mutex
 	for i := range parts {
-		out[i] = &keyPart{keys: map[meta.KeyRef]*keyState{}}
-		g.Go(func() error { return parts[i].walk(gctx, rd, out[i]) })
+		g.Go(func() error {
+			p := &keyPart{at: i, keys: map[meta.KeyRef]*keyState{}}
+			if err := parts[i].walk(gctx, rd, p); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			fn(p)
+			return nil
+		})
 	}
-	return out, g.Wait()
+	return g.Wait()
 }
 
 func (k *keyPart) leaf(l Leaf) error {

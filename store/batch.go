@@ -14,19 +14,11 @@ func (db *DB) UpdateBatch(ctx context.Context, f func(*Tx) error) (held time.Dur
 	if db.readOnly {
 		return 0, db.Update(ctx, f)
 	}
-	mode := func(text string) error {
-		db.mu.Lock()
-		defer db.mu.Unlock()
-		if db.c == nil {
-			return nil
-		}
-		return db.wrap(ctx, db.c.script(text))
-	}
 	sync := "FULL"
 	if db.o.Bulk {
 		sync = "NORMAL"
 	}
-	if err := mode("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0"); err != nil {
+	if err := db.script(ctx, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0"); err != nil {
 		return 0, err
 	}
 	start := time.Now()
@@ -39,5 +31,5 @@ func (db *DB) UpdateBatch(ctx context.Context, f func(*Tx) error) (held time.Dur
 	if held > 5*time.Millisecond {
 		after += "; PRAGMA wal_checkpoint(PASSIVE)"
 	}
-	return held, errors.Join(err, mode(after))
+	return held, errors.Join(err, db.script(ctx, after))
 }
